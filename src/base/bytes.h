@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Byte cursors. Readers and writers fail once and stay failed: after any overrun every read gives 0
+ * and every write does nothing, so that a decoder checks `failed` once at its end. Big-endian unless
+ * a name says otherwise. Not thread-safe; no ownership of the bytes. */
+#ifndef ESK_BASE_BYTES_H
+#define ESK_BASE_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Borrowed bytes. */
+struct esk_slice {
+    const uint8_t *data;
+    size_t size;
+};
+
+static inline struct esk_slice esk_slice(const void *data, size_t size)
+{
+    return (struct esk_slice){(const uint8_t *)data, size};
+}
+
+struct esk_slice esk_slice_text(const char *text); /* without its NUL */
+bool esk_slice_equal(struct esk_slice a, struct esk_slice b);
+int esk_slice_compare(struct esk_slice a, struct esk_slice b); /* memcmp order, shorter first */
+
+struct esk_reader {
+    const uint8_t *start;
+    const uint8_t *at;
+    const uint8_t *end;
+    bool failed;
+};
+
+struct esk_reader esk_reader(struct esk_slice bytes);
+static inline size_t esk_reader_left(const struct esk_reader *r)
+{
+    return r->failed ? 0 : (size_t)(r->end - r->at);
+}
+uint8_t esk_read_u8(struct esk_reader *r);
+uint16_t esk_read_u16(struct esk_reader *r);
+uint32_t esk_read_u32(struct esk_reader *r);
+uint64_t esk_read_u64(struct esk_reader *r);
+static inline int8_t esk_read_i8(struct esk_reader *r)
+{
+    return (int8_t)esk_read_u8(r);
+}
+static inline int16_t esk_read_i16(struct esk_reader *r)
+{
+    return (int16_t)esk_read_u16(r);
+}
+static inline int32_t esk_read_i32(struct esk_reader *r)
+{
+    return (int32_t)esk_read_u32(r);
+}
+static inline int64_t esk_read_i64(struct esk_reader *r)
+{
+    return (int64_t)esk_read_u64(r);
+}
+uint64_t esk_read_uvarint(struct esk_reader *r);   /* LEB128, at most 10 bytes */
+uint32_t esk_read_uvarint32(struct esk_reader *r); /* LEB128, at most 5 bytes, fails above 2^32-1 */
+int64_t esk_read_varint(struct esk_reader *r);     /* zig-zag */
+struct esk_slice esk_read_bytes(struct esk_reader *r, uint64_t size); /* empty on failure */
+
+/* Writes into fixed memory. */
+struct esk_writer {
+    uint8_t *start;
+    uint8_t *at;
+    uint8_t *end;
+    bool failed;
+};
+
+struct esk_writer esk_writer(void *memory, size_t size);
+static inline size_t esk_writer_size(const struct esk_writer *w)
+{
+    return (size_t)(w->at - w->start);
+}
+void esk_write_u8(struct esk_writer *w, uint8_t value);
+void esk_write_u16(struct esk_writer *w, uint16_t value);
+void esk_write_u32(struct esk_writer *w, uint32_t value);
+void esk_write_u64(struct esk_writer *w, uint64_t value);
+void esk_write_uvarint(struct esk_writer *w, uint64_t value);
+void esk_write_varint(struct esk_writer *w, int64_t value);
+void esk_write_bytes(struct esk_writer *w, struct esk_slice bytes);
+size_t esk_uvarint_size(uint64_t value);
+size_t esk_varint_size(int64_t value);
+
+/* Loads and stores at any alignment, for fixed layouts. */
+uint16_t esk_load_u16(const void *at);
+uint32_t esk_load_u32(const void *at);
+uint64_t esk_load_u64(const void *at);
+void esk_store_u16(void *at, uint16_t value);
+void esk_store_u32(void *at, uint32_t value);
+void esk_store_u64(void *at, uint64_t value);
+
+#endif
