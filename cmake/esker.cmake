@@ -3,13 +3,20 @@
 
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
-find_package(Python3 REQUIRED COMPONENTS Interpreter)
+# The system's Python: pytest and the test clients come from its packages.
+if(NOT Python3_EXECUTABLE AND EXISTS /usr/bin/python3)
+    set(Python3_EXECUTABLE /usr/bin/python3)
+endif()
+find_package(Python3 3.11 REQUIRED COMPONENTS Interpreter)
 set(ESK_GENERATED ${CMAKE_BINARY_DIR}/generated)
 
 add_library(esk_flags INTERFACE)
 target_compile_options(esk_flags INTERFACE
-    -Wall -Wextra -Wshadow -Werror -fno-strict-aliasing -fno-omit-frame-pointer -march=x86-64-v2
+    -Wall -Wextra -Wshadow -Werror -fno-strict-aliasing -fno-omit-frame-pointer
     $<$<COMPILE_LANGUAGE:C>:-Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes>)
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+    target_compile_options(esk_flags INTERFACE -march=x86-64-v2)
+endif()
 target_compile_definitions(esk_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64
     ESK_VERSION="${PROJECT_VERSION}")
 target_include_directories(esk_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
@@ -19,29 +26,36 @@ if(ESK_SANITIZE)
     target_compile_options(esk_flags INTERFACE -fsanitize=${ESK_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(esk_flags INTERFACE -fsanitize=${ESK_SANITIZE})
 endif()
+if(ESK_FUZZ)
+    target_compile_options(esk_flags INTERFACE -fsanitize=fuzzer-no-link)
+    target_link_options(esk_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
 
-# Every generator under tools/ named in esk_generate writes its outputs below ${ESK_GENERATED}.
+# esk_generate(tools/generator.py "definitions/input ..." "folder/output ...")
+# runs the generator with --out DIR INPUTS; outputs are paths below DIR, which is on the include
+# path. A .c output of a folder of src/ becomes a source of that folder's library. Every library and
+# program waits for all generators.
 add_custom_target(esk_generated)
+add_dependencies(esk_flags esk_generated)
 function(esk_generate script inputs outputs)
-    set(out)
-    foreach(o ${outputs})
-        list(APPEND out ${ESK_GENERATED}/${o})
-    endforeach()
-    set(in)
-    foreach(i ${inputs})
-        list(APPEND in ${CMAKE_SOURCE_DIR}/${i})
-    endforeach()
-    string(MAKE_C_IDENTIFIER "generate_${script}_${outputs}" name)
-    add_custom_command(OUTPUT ${out}
-        COMMAND Python3::Interpreter ${CMAKE_SOURCE_DIR}/${script} --out ${ESK_GENERATED} ${in}
-        DEPENDS ${CMAKE_SOURCE_DIR}/${script} ${in} VERBATIM)
-    string(SHA1 hash "${name}")
+    list(TRANSFORM inputs PREPEND ${CMAKE_SOURCE_DIR}/)
+    list(TRANSFORM outputs PREPEND ${ESK_GENERATED}/ OUTPUT_VARIABLE files)
+    add_custom_command(OUTPUT ${files}
+        COMMAND Python3::Interpreter -B ${CMAKE_SOURCE_DIR}/${script} --out ${ESK_GENERATED} ${inputs}
+        DEPENDS ${CMAKE_SOURCE_DIR}/${script} ${inputs} VERBATIM)
+    string(SHA1 hash "${script} ${outputs}")
     string(SUBSTRING ${hash} 0 12 hash)
-    add_custom_target(generate_${hash} DEPENDS ${out})
+    add_custom_target(generate_${hash} DEPENDS ${files})
     add_dependencies(esk_generated generate_${hash})
+    foreach(output ${outputs})
+        if(output MATCHES "^(.+)/[^/]+\\.c$")
+            string(REPLACE "/" "_" id ${CMAKE_MATCH_1})
+            set_property(GLOBAL APPEND PROPERTY ESK_GENERATED_${id} ${ESK_GENERATED}/${output})
+        endif()
+    endforeach()
 endfunction()
 
-# Each folder of definitions/ or tools/ may bring a generate.cmake with its esk_generate calls.
+# Each definitions/NAME.cmake and definitions/NAME/generate.cmake holds esk_generate calls.
 macro(esk_generated_sources)
     file(GLOB hooks CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/definitions/*.cmake
         ${CMAKE_SOURCE_DIR}/definitions/*/generate.cmake)
@@ -50,15 +64,13 @@ macro(esk_generated_sources)
     endforeach()
 endmacro()
 
-# llhttp: the library where the distribution has one, else its C sources from node-llhttp (8.1),
-# compiled in strict mode.
+# llhttp: the library where the distribution has one, else the C sources that Debian 12's node-llhttp
+# ships, compiled in strict mode (the default takes "X : b" and chunks without CRLF).
 function(esk_find_llhttp)
     if(TARGET esk_llhttp)
         return()
     endif()
-    find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/share/nodejs/llhttp/include
-        /usr/share/nodejs/llhttp/build /usr/share/llhttp /usr/share/include/llhttp
-        /usr/share/nodejs/llhttp/share/include/llhttp)
+    find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/share/include/llhttp REQUIRED)
     find_library(LLHTTP_LIBRARY llhttp)
     if(LLHTTP_LIBRARY)
         add_library(esk_llhttp INTERFACE)
@@ -66,9 +78,9 @@ function(esk_find_llhttp)
         target_include_directories(esk_llhttp SYSTEM INTERFACE ${LLHTTP_INCLUDE})
         return()
     endif()
-    file(GLOB_RECURSE sources /usr/share/nodejs/llhttp/*.c /usr/share/llhttp/*.c)
+    file(GLOB sources /usr/share/llhttp/*.c)
     if(NOT sources)
-        file(GLOB_RECURSE sources /usr/share/nodejs/*/llhttp/*.c)
+        message(FATAL_ERROR "llhttp not found: install libllhttp-dev, or node-llhttp on Debian 12")
     endif()
     add_library(esk_llhttp STATIC ${sources})
     target_compile_definitions(esk_llhttp PUBLIC LLHTTP_STRICT_MODE=1)
@@ -76,30 +88,41 @@ function(esk_find_llhttp)
     target_compile_options(esk_llhttp PRIVATE -O2 -w)
 endfunction()
 
-function(esk_system_libraries target names)
+function(esk_system_libraries target visibility names)
     foreach(name ${names})
         if(name STREQUAL llhttp)
             esk_find_llhttp()
-            target_link_libraries(${target} PUBLIC esk_llhttp)
+            target_link_libraries(${target} ${visibility} esk_llhttp)
         elseif(name STREQUAL uv)
-            pkg_check_modules(uv REQUIRED IMPORTED_TARGET libuv)
-            target_link_libraries(${target} PUBLIC PkgConfig::uv)
+            pkg_check_modules(uv REQUIRED IMPORTED_TARGET GLOBAL libuv)
+            target_link_libraries(${target} ${visibility} PkgConfig::uv)
         else()
-            target_link_libraries(${target} PUBLIC ${name})
+            target_link_libraries(${target} ${visibility} ${name})
         endif()
     endforeach()
 endfunction()
 
-set(ESK_FOLDERS "" CACHE INTERNAL "")
-function(esk_library folder deps system)
+# The .c and .cc files of a folder of src/ that are neither a test nor a program's main, and the
+# generated ones.
+function(esk_folder_sources folder result)
     string(REPLACE "/" "_" id ${folder})
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.c
         ${CMAKE_SOURCE_DIR}/src/${folder}/*.cc)
     list(FILTER sources EXCLUDE REGEX "_(test|main)\\.c$")
+    get_property(generated GLOBAL PROPERTY ESK_GENERATED_${id})
+    set(${result} ${sources} ${generated} PARENT_SCOPE)
+endfunction()
+
+set(ESK_FOLDERS "" CACHE INTERNAL "")
+
+# esk_library(a/b "folders it uses" "system libraries") makes esk_a_b; of an empty folder, too.
+function(esk_library folder deps system)
+    string(REPLACE "/" "_" id ${folder})
+    esk_folder_sources(${folder} sources)
     if(sources)
         add_library(esk_${id} STATIC ${sources})
-        set(visibility PUBLIC)
         add_dependencies(esk_${id} esk_generated)
+        set(visibility PUBLIC)
     else()
         add_library(esk_${id} INTERFACE)
         set(visibility INTERFACE)
@@ -109,20 +132,14 @@ function(esk_library folder deps system)
         string(REPLACE "/" "_" dep ${dep})
         target_link_libraries(esk_${id} ${visibility} esk_${dep})
     endforeach()
-    if(sources)
-        esk_system_libraries(esk_${id} "${system}")
-    endif()
+    esk_system_libraries(esk_${id} ${visibility} "${system}")
     set(ESK_FOLDERS ${ESK_FOLDERS} ${folder} CACHE INTERNAL "")
 endfunction()
 
-# A program's folder holds NAME_main.c and, beside it, its other sources (library esk_NAME_program).
+# A program's folder holds NAME_main.c and, beside it, its other sources: library esk_NAME_program.
 function(esk_program name deps)
-    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/*.c)
-    list(FILTER sources EXCLUDE REGEX "_(test|main)\\.c$")
-    if(NOT EXISTS ${CMAKE_SOURCE_DIR}/src/${name}/${name}_main.c)
-        return()
-    endif()
-    set(libraries)
+    esk_folder_sources(${name} sources)
+    set(libraries esk_flags)
     foreach(dep ${deps})
         string(REPLACE "/" "_" dep ${dep})
         list(APPEND libraries esk_${dep})
@@ -130,15 +147,22 @@ function(esk_program name deps)
     if(sources)
         add_library(esk_${name}_program STATIC ${sources})
         add_dependencies(esk_${name}_program esk_generated)
-        target_link_libraries(esk_${name}_program PUBLIC esk_flags ${libraries})
+        target_link_libraries(esk_${name}_program PUBLIC ${libraries})
         list(PREPEND libraries esk_${name}_program)
+    else()
+        add_library(esk_${name}_program INTERFACE)
+        target_link_libraries(esk_${name}_program INTERFACE ${libraries})
     endif()
-    add_executable(${name} ${CMAKE_SOURCE_DIR}/src/${name}/${name}_main.c)
+    set(ESK_FOLDERS ${ESK_FOLDERS} ${name} CACHE INTERNAL "")
+    file(GLOB main CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${name}/${name}_main.c)
+    if(NOT main)
+        return()
+    endif()
+    add_executable(${name} ${main})
     add_dependencies(${name} esk_generated)
-    target_link_libraries(${name} PRIVATE esk_flags ${libraries})
+    target_link_libraries(${name} PRIVATE ${libraries})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR})
     install(TARGETS ${name} RUNTIME DESTINATION bin)
-    set(ESK_FOLDERS ${ESK_FOLDERS} ${name} CACHE INTERNAL "")
 endfunction()
 
 # F/x_test.c becomes the program F_x_test, known to ctest as F.x.
@@ -161,7 +185,7 @@ function(esk_tests)
                 RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
             add_test(NAME ${dotted}.${subject} COMMAND ${id}_${stem}
                 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-            set_tests_properties(${dotted}.${subject} PROPERTIES TIMEOUT 120)
+            set_tests_properties(${dotted}.${subject} PROPERTIES TIMEOUT 300 LABELS unit)
         endforeach()
     endforeach()
 endfunction()
