@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Assertions for our own bugs, on in release builds too. Input is checked with errors, never here. */
+/* Assertions for our own bugs, on in release builds too. Input is checked with errors, never here.
+ */
 #ifndef ESK_BASE_ASSERT_H
 #define ESK_BASE_ASSERT_H
 
@@ -7,7 +8,6 @@
 _Noreturn void esk_assert_fail(const char *file, int line, const char *condition);
 
 #define ESK_ASSERT(condition)                                                                      \
-    (__builtin_expect(!!(condition), 1) ? (void)0                                                  \
-                                        : esk_assert_fail(__FILE__, __LINE__, #condition))
+    (__builtin_expect(!!(condition), 1) ? (void)0 : esk_assert_fail(__FILE__, __LINE__, #condition))
 
 #endif

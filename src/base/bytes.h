@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Byte cursors. Readers and writers fail once and stay failed: after any overrun every read gives 0
- * and every write does nothing, so that a decoder checks `failed` once at its end. Big-endian unless
- * a name says otherwise. Not thread-safe; no ownership of the bytes. */
+ * and every write does nothing, so that a decoder checks `failed` once at its end. Big-endian
+ * unless a name says otherwise. Not thread-safe; no ownership of the bytes. */
 #ifndef ESK_BASE_BYTES_H
 #define ESK_BASE_BYTES_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* Borrowed bytes. */
 struct esk_slice {
@@ -15,8 +17,7 @@ struct esk_slice {
     size_t size;
 };
 
-static inline struct esk_slice esk_slice(const void *data, size_t size)
-{
+static inline struct esk_slice esk_slice(const void *data, size_t size) {
     return (struct esk_slice){(const uint8_t *)data, size};
 }
 
@@ -32,28 +33,36 @@ struct esk_reader {
 };
 
 struct esk_reader esk_reader(struct esk_slice bytes);
-static inline size_t esk_reader_left(const struct esk_reader *r)
-{
+static inline size_t esk_reader_left(const struct esk_reader *r) {
     return r->failed ? 0 : (size_t)(r->end - r->at);
 }
-uint8_t esk_read_u8(struct esk_reader *r);
+/* The next `size` bytes, or NULL after an overrun. */
+static inline const uint8_t *esk_read_span(struct esk_reader *r, size_t size) {
+    if (__builtin_expect(r->failed || (size_t)(r->end - r->at) < size, 0)) {
+        r->failed = true;
+        return NULL;
+    }
+    const uint8_t *span = r->at;
+    r->at += size;
+    return span;
+}
+static inline uint8_t esk_read_u8(struct esk_reader *r) {
+    const uint8_t *span = esk_read_span(r, 1);
+    return span ? *span : 0;
+}
 uint16_t esk_read_u16(struct esk_reader *r);
 uint32_t esk_read_u32(struct esk_reader *r);
 uint64_t esk_read_u64(struct esk_reader *r);
-static inline int8_t esk_read_i8(struct esk_reader *r)
-{
+static inline int8_t esk_read_i8(struct esk_reader *r) {
     return (int8_t)esk_read_u8(r);
 }
-static inline int16_t esk_read_i16(struct esk_reader *r)
-{
+static inline int16_t esk_read_i16(struct esk_reader *r) {
     return (int16_t)esk_read_u16(r);
 }
-static inline int32_t esk_read_i32(struct esk_reader *r)
-{
+static inline int32_t esk_read_i32(struct esk_reader *r) {
     return (int32_t)esk_read_u32(r);
 }
-static inline int64_t esk_read_i64(struct esk_reader *r)
-{
+static inline int64_t esk_read_i64(struct esk_reader *r) {
     return (int64_t)esk_read_u64(r);
 }
 uint64_t esk_read_uvarint(struct esk_reader *r);   /* LEB128, at most 10 bytes */
@@ -70,8 +79,7 @@ struct esk_writer {
 };
 
 struct esk_writer esk_writer(void *memory, size_t size);
-static inline size_t esk_writer_size(const struct esk_writer *w)
-{
+static inline size_t esk_writer_size(const struct esk_writer *w) {
     return (size_t)(w->at - w->start);
 }
 void esk_write_u8(struct esk_writer *w, uint8_t value);
@@ -81,15 +89,50 @@ void esk_write_u64(struct esk_writer *w, uint64_t value);
 void esk_write_uvarint(struct esk_writer *w, uint64_t value);
 void esk_write_varint(struct esk_writer *w, int64_t value);
 void esk_write_bytes(struct esk_writer *w, struct esk_slice bytes);
-size_t esk_uvarint_size(uint64_t value);
+static inline size_t esk_uvarint_size(uint64_t value) {
+    return (size_t)(70 - __builtin_clzll(value | 1)) / 7;
+}
 size_t esk_varint_size(int64_t value);
+static inline uint64_t esk_zigzag(int64_t value) {
+    return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
+}
+/* Stores a uvarint at a place with room for its esk_uvarint_size; returns the end. */
+static inline uint8_t *esk_store_uvarint(uint8_t *at, uint64_t value) {
+    while (value >= 0x80) {
+        *at++ = (uint8_t)(value | 0x80);
+        value >>= 7;
+    }
+    *at++ = (uint8_t)value;
+    return at;
+}
 
 /* Loads and stores at any alignment, for fixed layouts. */
-uint16_t esk_load_u16(const void *at);
-uint32_t esk_load_u32(const void *at);
-uint64_t esk_load_u64(const void *at);
-void esk_store_u16(void *at, uint16_t value);
-void esk_store_u32(void *at, uint32_t value);
-void esk_store_u64(void *at, uint64_t value);
+static inline uint16_t esk_load_u16(const void *at) {
+    uint16_t value;
+    memcpy(&value, at, sizeof(value));
+    return be16toh(value);
+}
+static inline uint32_t esk_load_u32(const void *at) {
+    uint32_t value;
+    memcpy(&value, at, sizeof(value));
+    return be32toh(value);
+}
+static inline uint64_t esk_load_u64(const void *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof(value));
+    return be64toh(value);
+}
+static inline void esk_store_u16(void *at, uint16_t value) {
+    value = htobe16(value);
+    memcpy(at, &value, sizeof(value));
+}
+static inline void esk_store_u32(void *at, uint32_t value) {
+    value = htobe32(value);
+    memcpy(at, &value, sizeof(value));
+}
+static inline void esk_store_u64(void *at, uint64_t value) {
+    value = htobe64(value);
+    memcpy(at, &value, sizeof(value));
+}
 
 #endif

@@ -16,12 +16,11 @@ struct esk_map {
 };
 void esk_map_init(struct esk_map *map);
 void esk_map_fini(struct esk_map *map);
-void *esk_map_get(const struct esk_map *map, struct esk_slice key); /* NULL: not there */
+void *esk_map_get(const struct esk_map *map, struct esk_slice key);        /* NULL: not there */
 void *esk_map_put(struct esk_map *map, struct esk_slice key, void *value); /* the value replaced */
 void *esk_map_remove(struct esk_map *map, struct esk_slice key); /* the value removed, or NULL */
 /* *position starts at 0; false at the end. key may be NULL. The map must not change meanwhile. */
-bool esk_map_next(const struct esk_map *map, size_t *position, struct esk_slice *key,
-                  void **value);
+bool esk_map_next(const struct esk_map *map, size_t *position, struct esk_slice *key, void **value);
 
 struct esk_u64_map_slot;
 struct esk_u64_map {
@@ -35,7 +34,6 @@ void esk_u64_map_fini(struct esk_u64_map *map);
 void *esk_u64_map_get(const struct esk_u64_map *map, uint64_t key);
 void *esk_u64_map_put(struct esk_u64_map *map, uint64_t key, void *value);
 void *esk_u64_map_remove(struct esk_u64_map *map, uint64_t key);
-bool esk_u64_map_next(const struct esk_u64_map *map, size_t *position, uint64_t *key,
-                      void **value);
+bool esk_u64_map_next(const struct esk_u64_map *map, size_t *position, uint64_t *key, void **value);
 
 #endif

@@ -13,7 +13,7 @@
 void *esk_alloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *esk_alloc_zeroed(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
 void *esk_realloc(void *old, size_t size) __attribute__((returns_nonnull));
-char *esk_text_copy(const char *text);                       /* owned, free() */
+char *esk_text_copy(const char *text); /* owned, free() */
 char *esk_text_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* owned */
 
 /* An arena: memory of one request, freed at once. One owner, no threads. */
@@ -21,13 +21,14 @@ struct esk_arena {
     struct esk_arena_chunk *chunks;
     uint8_t *at;
     uint8_t *end;
-    size_t bytes; /* held by its chunks */
+    size_t bytes;       /* held by its chunks */
     size_t limit_bytes; /* allocations beyond it give NULL; 0: no limit */
 };
 void esk_arena_init(struct esk_arena *arena, size_t limit_bytes);
 void esk_arena_fini(struct esk_arena *arena);
 void esk_arena_reset(struct esk_arena *arena); /* keeps the first chunk */
-void *esk_arena_alloc(struct esk_arena *arena, size_t size); /* aligned to 16; NULL over the limit */
+void *esk_arena_alloc(struct esk_arena *arena,
+                      size_t size); /* aligned to 16; NULL over the limit */
 void *esk_arena_alloc_array(struct esk_arena *arena, size_t count, size_t size);
 char *esk_arena_text(struct esk_arena *arena, struct esk_slice bytes); /* copy with a NUL */
 struct esk_slice esk_arena_copy(struct esk_arena *arena, struct esk_slice bytes);
@@ -51,8 +52,7 @@ void esk_buffer_u32(struct esk_buffer *buffer, uint32_t value);
 void esk_buffer_u64(struct esk_buffer *buffer, uint64_t value);
 void esk_buffer_uvarint(struct esk_buffer *buffer, uint64_t value);
 void esk_buffer_varint(struct esk_buffer *buffer, int64_t value);
-static inline struct esk_slice esk_buffer_slice(const struct esk_buffer *buffer)
-{
+static inline struct esk_slice esk_buffer_slice(const struct esk_buffer *buffer) {
     return (struct esk_slice){buffer->data, buffer->size};
 }
 
@@ -65,6 +65,10 @@ struct esk_block {
     uint8_t data[];
 };
 struct esk_block *esk_block_create(uint32_t capacity); /* one reference, size 0 */
+/* More room in a block that nobody else refers to yet; it may move. Sizes are bounded by the
+ * caller. */
+struct esk_block *esk_block_grow(struct esk_block *block, uint32_t capacity)
+    __attribute__((returns_nonnull, warn_unused_result));
 struct esk_block *esk_block_retain(struct esk_block *block);
 void esk_block_release(struct esk_block *block); /* NULL does nothing */
 
