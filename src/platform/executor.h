@@ -12,12 +12,14 @@
 #ifndef ESK_PLATFORM_EXECUTOR_H
 #define ESK_PLATFORM_EXECUTOR_H
 
+#include "base/deadlines.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 struct esk_mail {
-    struct esk_mail *next; /* the queue's, from post to run */
+    struct esk_mail *next;              /* the queue's, from post to run */
     void (*run)(struct esk_mail *mail); /* in the receiver; may free or post the mail again */
 };
 
@@ -32,23 +34,20 @@ struct esk_executor {
 
 /* Hands the mail over: it belongs to the receiver until it runs. Any executor's thread; a mail to
  * oneself runs after all mails that have arrived already. */
-static inline void esk_post(struct esk_executor *to, struct esk_mail *mail)
-{
+static inline void esk_post(struct esk_executor *to, struct esk_mail *mail) {
     to->ops->post(to, mail);
 }
 
 /* Whether the caller runs in this executor; for assertions. */
-static inline bool esk_executor_is_current(const struct esk_executor *executor)
-{
+static inline bool esk_executor_is_current(const struct esk_executor *executor) {
     return executor->ops->is_current(executor);
 }
 
-/* A timer of one loop. `run` is called once, in the loop, at or after the due time. The struct
- * belongs to the owner; it must be stopped before it is freed. */
+/* A timer of one loop. `run` is called once, in the loop, at or after the due time; equal due times
+ * run in the order in which they were started. The struct belongs to the owner; it must be stopped
+ * before it is freed. */
 struct esk_timer {
-    uint64_t due_ns;
-    size_t position; /* the loop's: 0 when not started */
-    uint64_t order;  /* the loop's: equal due times run in the order they were started */
+    struct esk_deadline deadline; /* the loop's; all zero before the first start */
     void (*run)(struct esk_timer *timer);
 };
 
@@ -64,20 +63,18 @@ struct esk_loop {
 };
 
 /* Monotonic time of the current turn, nanoseconds. The loop's thread only, as the timers. */
-static inline uint64_t esk_loop_now_ns(struct esk_loop *loop)
-{
+static inline uint64_t esk_loop_now_ns(struct esk_loop *loop) {
     return loop->ops->now_ns(loop);
 }
 
 /* Starts the timer, or moves it when it runs already. */
-static inline void esk_timer_start(struct esk_loop *loop, struct esk_timer *timer, uint64_t due_ns)
-{
+static inline void esk_timer_start(struct esk_loop *loop, struct esk_timer *timer,
+                                   uint64_t due_ns) {
     loop->ops->timer_start(loop, timer, due_ns);
 }
 
 /* Harmless when it is not started. */
-static inline void esk_timer_stop(struct esk_loop *loop, struct esk_timer *timer)
-{
+static inline void esk_timer_stop(struct esk_loop *loop, struct esk_timer *timer) {
     loop->ops->timer_stop(loop, timer);
 }
 

@@ -33,6 +33,7 @@ enum esk_read_flags {
 struct esk_file;
 
 struct esk_file_ops {
+    /* As esk_file_read. */
     enum esk_err (*read)(struct esk_file *file, void *buffer, size_t size, uint64_t position,
                          unsigned flags, size_t *got, struct esk_error *error);
     /* May write less than asked, at least one byte. */
@@ -82,7 +83,8 @@ enum esk_err esk_file_lock(struct esk_file *file, struct esk_error *error);
 /* A whole small file, at most limit_bytes (ESK_ERR_TOO_LARGE above it). *bytes is owned, free(). */
 enum esk_err esk_file_load(struct esk_platform *platform, const char *path, size_t limit_bytes,
                            uint8_t **bytes, size_t *size, struct esk_error *error);
-/* Writes beside the path, syncs, renames over it, syncs the folder: all or nothing after a crash. */
+/* Writes beside the path, syncs, renames over it, syncs the folder: all or nothing after a crash.
+ */
 enum esk_err esk_file_store(struct esk_platform *platform, const char *path, struct esk_slice bytes,
                             struct esk_error *error);
 

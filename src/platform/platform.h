@@ -44,34 +44,28 @@ struct esk_platform {
     const struct esk_platform_ops *ops;
 };
 
-static inline uint64_t esk_monotonic_ns(struct esk_platform *platform)
-{
+static inline uint64_t esk_monotonic_ns(struct esk_platform *platform) {
     return platform->ops->monotonic_ns(platform);
 }
 
-static inline int64_t esk_wall_ms(struct esk_platform *platform)
-{
+static inline int64_t esk_wall_ms(struct esk_platform *platform) {
     return platform->ops->wall_ms(platform);
 }
 
-static inline void esk_random_bytes(struct esk_platform *platform, void *bytes, size_t size)
-{
+static inline void esk_random_bytes(struct esk_platform *platform, void *bytes, size_t size) {
     platform->ops->random_bytes(platform, bytes, size);
 }
 
 static inline struct esk_executor *esk_worker_create(struct esk_platform *platform,
-                                                     const char *name, unsigned threads)
-{
+                                                     const char *name, unsigned threads) {
     return platform->ops->worker_create(platform, name, threads);
 }
 
-static inline void esk_worker_destroy(struct esk_platform *platform, struct esk_executor *worker)
-{
+static inline void esk_worker_destroy(struct esk_platform *platform, struct esk_executor *worker) {
     platform->ops->worker_destroy(platform, worker);
 }
 
-static inline void esk_pause(struct esk_platform *platform, uint64_t ns)
-{
+static inline void esk_pause(struct esk_platform *platform, uint64_t ns) {
     platform->ops->pause(platform, ns);
 }
 
