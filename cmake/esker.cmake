@@ -114,6 +114,7 @@ function(esk_folder_sources folder result)
 endfunction()
 
 set(ESK_FOLDERS "" CACHE INTERNAL "")
+set(ESK_LIBRARIES "" CACHE INTERNAL "") # all of esk_library, for programs that use any of them
 
 # esk_library(a/b "folders it uses" "system libraries") makes esk_a_b; of an empty folder, too.
 function(esk_library folder deps system)
@@ -134,6 +135,7 @@ function(esk_library folder deps system)
     endforeach()
     esk_system_libraries(esk_${id} ${visibility} "${system}")
     set(ESK_FOLDERS ${ESK_FOLDERS} ${folder} CACHE INTERNAL "")
+    set(ESK_LIBRARIES esk_${id} ${ESK_LIBRARIES} CACHE INTERNAL "")
 endfunction()
 
 # A program's folder holds NAME_main.c and, beside it, its other sources: library esk_NAME_program.
@@ -187,5 +189,24 @@ function(esk_tests)
                 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
             set_tests_properties(${dotted}.${subject} PROPERTIES TIMEOUT 300 LABELS unit)
         endforeach()
+    endforeach()
+endfunction()
+
+# Every tests/KIND/test_x.py or x_test.py becomes the ctest entry KIND.x, run by pytest; tools/tests
+# likewise. The programs under test come as ESKER_BINARY and ESK_BINARY.
+function(esk_pytests)
+    file(GLOB files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/*/test_*.py
+        ${CMAKE_SOURCE_DIR}/tests/*/*_test.py ${CMAKE_SOURCE_DIR}/tools/tests/*_test.py)
+    foreach(file ${files})
+        get_filename_component(name ${file} NAME_WE)
+        string(REGEX REPLACE "^test_|_test$" "" name ${name})
+        get_filename_component(kind ${file} DIRECTORY)
+        file(RELATIVE_PATH kind ${CMAKE_SOURCE_DIR} ${kind})
+        string(REGEX REPLACE "^tests/|/tests$" "" kind ${kind})
+        add_test(NAME ${kind}.${name}
+            COMMAND Python3::Interpreter -B -m pytest -q -p no:cacheprovider ${file}
+            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+        set_tests_properties(${kind}.${name} PROPERTIES TIMEOUT 900 LABELS ${kind} ENVIRONMENT
+            "ESKER_BINARY=${CMAKE_BINARY_DIR}/esker;ESK_BINARY=${CMAKE_BINARY_DIR}/esk;ESKER_BUILD=${CMAKE_BINARY_DIR}")
     endforeach()
 endfunction()
