@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A partition: one replicated log. Entries are submitted, made durable by the shard's journal,
+ * committed by consensus and applied, in order; records become readable when they are applied.
+ *
+ * A partition of records applies to a memory tail and segments; a partition with a machine (the
+ * catalogue, committed offsets) applies to a map in memory and snapshots. Submit, journal,
+ * checkpoint and recovery are the same. Everything here belongs to the shard's loop. */
+#ifndef ESK_PARTITION_PARTITION_H
+#define ESK_PARTITION_PARTITION_H
+
+#include "base/list.h"
+#include "consensus/consensus.h"
+#include "platform/executor.h"
+
+struct esk_partition;
+
+/* What a machine's partition applies to. */
+struct esk_machine;
+struct esk_machine_ops {
+    /* A committed entry; payload borrowed. Must not fail: it was checked before the submit, and
+     * entries of a newer version end the start (ESK_ERR_VERSION, recovery only). */
+    enum esk_err (*apply)(struct esk_machine *machine, const struct esk_entry *entry,
+                          struct esk_error *error);
+    /* Emits the payloads that, applied in this order to an empty machine, make this state. */
+    void (*snapshot)(struct esk_machine *machine,
+                     void (*emit)(void *context, struct esk_slice payload), void *context);
+};
+struct esk_machine {
+    const struct esk_machine_ops *ops;
+    uint8_t entry_kind; /* of the entries in its snapshots */
+};
+
+struct esk_partition_settings {
+    uint64_t segment_bytes;  /* used from the next roll on */
+    int64_t retention_ms;    /* -1: unlimited */
+    int64_t retention_bytes; /* -1: unlimited */
+    bool retention;          /* whether the cleanup policy deletes */
+};
+
+struct esk_partition_spec {
+    uint64_t group_id; /* never reused */
+    struct esk_partition_settings settings;
+    struct esk_machine *machine; /* NULL: records. Borrowed while the partition lives. */
+};
+
+uint64_t esk_partition_group_id(const struct esk_partition *partition);
+void esk_partition_configure(struct esk_partition *partition,
+                             const struct esk_partition_settings *settings);
+
+/* --- submit ------------------------------------------------------------------------------------ */
+
+/* One entry. The struct is the submitter's and must stay until done. */
+struct esk_submit {
+    struct esk_link link;
+    struct esk_partition *partition;
+    uint8_t kind;
+    bool strict;             /* durable before done, whatever the flush setting */
+    struct esk_block *block; /* payload; taken. A batch's base offset and epoch are patched here */
+    uint32_t record_count;
+    int64_t timestamp_ms;    /* newest record's */
+    /* In the loop, once, never inside the submit call. ESK_ERR_UNAVAILABLE, ESK_ERR_NO_SPACE,
+     * ESK_ERR_NOT_FOUND (deleted meanwhile). */
+    void (*done)(struct esk_submit *submit, enum esk_err err);
+    uint64_t base_offset;    /* out: of the batch's first record */
+    struct esk_mail mail;    /* internal, for errors */
+    enum esk_err err;
+};
+
+/* Submits in order; waits in line while the journal, the ballast or the tails have no room. */
+void esk_partition_submit(struct esk_partition *partition, struct esk_submit *submit);
+
+/* --- read -------------------------------------------------------------------------------------- */
+
+/* Bytes of one whole batch or several: position, size within the block. */
+struct esk_read_part {
+    struct esk_block *block; /* a reference that the reader releases */
+    uint32_t position;
+    uint32_t size;
+};
+
+#define ESK_READ_PARTS_MAX 64 /* then the read ends early; the reader asks again */
+
+struct esk_read {
+    uint64_t offset;
+    uint64_t bytes_max;   /* stops behind the batch that reaches it; at least one batch */
+    uint32_t records_max; /* likewise */
+    uint32_t wait_ms;     /* at the end of the log: done when there is a record, or then */
+    void (*done)(struct esk_read *read, enum esk_err err); /* in the loop, once; may be at once */
+    struct esk_read_part parts[ESK_READ_PARTS_MAX]; /* out */
+    uint32_t part_count;
+    uint64_t next_offset; /* behind the last batch given; the effective offset if none */
+    uint64_t start_offset;
+    uint64_t high_watermark;
+    struct esk_error error;
+    /* internal */
+    struct esk_partition *partition;
+    struct esk_link link;
+    struct esk_timer timer;
+    uint64_t bytes;
+    uint64_t records;
+    bool waiting;
+    void *fetch;
+};
+
+void esk_partition_read(struct esk_partition *partition, struct esk_read *read);
+/* Ends the wait of a read that has not called done yet. */
+void esk_partition_read_cancel(struct esk_read *read);
+void esk_read_release(struct esk_read *read); /* its parts; any thread */
+
+/* --- view -------------------------------------------------------------------------------------- */
+
+struct esk_partition_figures {
+    uint64_t start_offset;
+    uint64_t high_watermark;
+    uint64_t size_bytes;
+    uint32_t segments;
+    uint64_t records_in, bytes_in, records_out, bytes_out; /* since the start */
+    enum esk_role role;
+    uint64_t term, last_index, commit_index, applied_index;
+};
+void esk_partition_figures(const struct esk_partition *partition,
+                           struct esk_partition_figures *figures);
+
+#endif
