@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Structured log lines: an event name, a text for people, and fields. Text or JSON, one write per
- * line. Any thread. Clock and output are function pointers, so that a simulated run logs too. */
+ * line. Any thread. Clock and output are function pointers, so that a simulated run logs too.
+ *
+ *   2026-11-30T06:44:00.123Z info listening: HTTP door open door=http address=127.0.0.1:9000
+ *   {"time":"2026-11-30T06:44:00.123Z","level":"info","event":"listening","text":"HTTP door open",
+ *    "door":"http","address":"127.0.0.1:9000"}
+ *
+ * Values may hold any bytes: a line is always one line, and in JSON always valid JSON and UTF-8
+ * (bytes that are not UTF-8 become U+FFFD there, \xNN in text). */
 #ifndef ESK_OBSERVE_LOG_H
 #define ESK_OBSERVE_LOG_H
 
@@ -41,6 +48,9 @@ static inline struct esk_field esk_field_u64(const char *name, uint64_t value)
 /* event: a short stable name such as "listening"; text: what a person reads. log may be NULL. */
 void esk_log_line(const struct esk_log *log, enum esk_log_level level, const char *event,
                   const char *text, const struct esk_field *fields, size_t count);
+
+#define ESK_LOG_LINE_BYTES                                                                         \
+    4096 /* longest line; values are cut, marked by "...", to stay below it */
 
 #define ESK_LOG(log, level, event, text, ...)                                                      \
     esk_log_line((log), (level), (event), (text), (struct esk_field[]){__VA_ARGS__},               \
