@@ -13,7 +13,8 @@ set(ESK_GENERATED ${CMAKE_BINARY_DIR}/generated)
 add_library(esk_flags INTERFACE)
 target_compile_options(esk_flags INTERFACE
     -Wall -Wextra -Wshadow -Werror -fno-strict-aliasing -fno-omit-frame-pointer
-    $<$<COMPILE_LANGUAGE:C>:-Wconversion -Wno-sign-conversion -Wstrict-prototypes -Wmissing-prototypes>)
+    $<$<COMPILE_LANGUAGE:C>:-Wconversion -Wno-sign-conversion>
+    $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>)
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
     target_compile_options(esk_flags INTERFACE -march=x86-64-v2)
 endif()
@@ -41,7 +42,8 @@ function(esk_generate script inputs outputs)
     list(TRANSFORM inputs PREPEND ${CMAKE_SOURCE_DIR}/)
     list(TRANSFORM outputs PREPEND ${ESK_GENERATED}/ OUTPUT_VARIABLE files)
     add_custom_command(OUTPUT ${files}
-        COMMAND Python3::Interpreter -B ${CMAKE_SOURCE_DIR}/${script} --out ${ESK_GENERATED} ${inputs}
+        COMMAND Python3::Interpreter -B ${CMAKE_SOURCE_DIR}/${script} --out ${ESK_GENERATED}
+            ${inputs}
         DEPENDS ${CMAKE_SOURCE_DIR}/${script} ${inputs} VERBATIM)
     string(SHA1 hash "${script} ${outputs}")
     string(SUBSTRING ${hash} 0 12 hash)
@@ -64,8 +66,8 @@ macro(esk_generated_sources)
     endforeach()
 endmacro()
 
-# llhttp: the library where the distribution has one, else the C sources that Debian 12's node-llhttp
-# ships, compiled in strict mode (the default takes "X : b" and chunks without CRLF).
+# llhttp: the library where the distribution has one, else the C sources that Debian 12's
+# node-llhttp ships, compiled in strict mode (the default takes "X : b" and chunks without CRLF).
 function(esk_find_llhttp)
     if(TARGET esk_llhttp)
         return()
@@ -206,7 +208,9 @@ function(esk_pytests)
         add_test(NAME ${kind}.${name}
             COMMAND Python3::Interpreter -B -m pytest -q -p no:cacheprovider ${file}
             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-        set_tests_properties(${kind}.${name} PROPERTIES TIMEOUT 900 LABELS ${kind} ENVIRONMENT
-            "ESKER_BINARY=${CMAKE_BINARY_DIR}/esker;ESK_BINARY=${CMAKE_BINARY_DIR}/esk;ESKER_BUILD=${CMAKE_BINARY_DIR}")
+        set(environment ESKER_BINARY=${CMAKE_BINARY_DIR}/esker ESK_BINARY=${CMAKE_BINARY_DIR}/esk
+            ESKER_BUILD=${CMAKE_BINARY_DIR})
+        set_tests_properties(${kind}.${name} PROPERTIES TIMEOUT 900 LABELS ${kind}
+            ENVIRONMENT "${environment}")
     endforeach()
 endfunction()

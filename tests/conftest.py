@@ -23,7 +23,8 @@ def pytest_runtest_makereport(item, call):
 @pytest.fixture
 def data_root(request):
     """An empty folder of this test's own."""
-    root = pathlib.Path(tempfile.mkdtemp(prefix="esker-test-", dir=os.environ.get("ESKER_TEST_DIR")))
+    parent = os.environ.get("ESKER_TEST_DIR")
+    root = pathlib.Path(tempfile.mkdtemp(prefix="esker-test-", dir=parent))
     yield root
     report = getattr(request.node, "report_call", None)
     if report is not None and report.failed:

@@ -89,7 +89,7 @@ bool esk_err_retriable(enum esk_err code)
 }}
 """
 
-DOCUMENT = """<!-- Generated from definitions/errors.toml by tools/generate_errors.py; do not edit. -->
+DOCUMENT = """<!-- Made from definitions/errors.toml by tools/generate_errors.py; do not edit. -->
 # Error codes
 
 Every failure inside Esker carries one of these codes. The HTTP door answers with the status, the
@@ -125,8 +125,8 @@ def load(text):
             raise Invalid(f"{name}: {entry['http']} is no error status")
         if not -1 <= entry["kafka"] <= 32767 or entry["kafka"] == 0:
             raise Invalid(f"{name}: {entry['kafka']} is no error code of Kafka")
-        if re.search(r'["\\\n|]', entry["meaning"]) or not entry["meaning"]:
-            raise Invalid(f"{name}: the meaning is empty or has a quote, backslash or bar")
+        if not re.fullmatch(r'[^"\\\n|]+', entry["meaning"]):
+            raise Invalid(f"{name}: meaning is empty or has a quote, backslash or bar")
         seen.add(name)
     if "INTERNAL" not in seen:
         raise Invalid("INTERNAL is missing; unknown codes read as it")
