@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Response heads, put together without printf: small requests are answered by the hundred thousand.
+ */
+#include "wire/http/response.h"
+
+#include "base/assert.h"
+
+#include <string.h>
+
+const char *esk_http_reason(int status) {
+    switch (status) {
+    case 200:
+        return "OK";
+    case 201:
+        return "Created";
+    case 400:
+        return "Bad Request";
+    case 401:
+        return "Unauthorized";
+    case 403:
+        return "Forbidden";
+    case 404:
+        return "Not Found";
+    case 405:
+        return "Method Not Allowed";
+    case 408:
+        return "Request Timeout";
+    case 409:
+        return "Conflict";
+    case 413:
+        return "Content Too Large";
+    case 422:
+        return "Unprocessable Content";
+    case 429:
+        return "Too Many Requests";
+    case 431:
+        return "Request Header Fields Too Large";
+    case 500:
+        return "Internal Server Error";
+    case 503:
+        return "Service Unavailable";
+    case 507:
+        return "Insufficient Storage";
+    default:
+        return "Unknown";
+    }
+}
+
+static uint8_t *put(uint8_t *at, const char *text) {
+    size_t size = strlen(text);
+    memcpy(at, text, size);
+    return at + size;
+}
+
+static uint8_t *put_number(uint8_t *at, uint64_t value) {
+    uint8_t digits[20];
+    size_t count = 0;
+    do {
+        digits[count++] = (uint8_t)('0' + value % 10);
+        value /= 10;
+    } while (value);
+    while (count) {
+        *at++ = digits[--count];
+    }
+    return at;
+}
+
+size_t esk_http_response_head(const struct esk_http_response *response,
+                              uint8_t head[ESK_HTTP_RESPONSE_HEAD_BYTES_MAX]) {
+    ESK_ASSERT(!response->allow || strlen(response->allow) <= 128);
+    uint8_t *at = head;
+    if (response->status == 200) {
+        at = put(at, "HTTP/1.1 200 OK\r\nContent-Type: ");
+    } else {
+        at = put(at, "HTTP/1.1 ");
+        at = put_number(at, (uint64_t)response->status);
+        *at++ = ' ';
+        at = put(at, esk_http_reason(response->status));
+        at = put(at, "\r\nContent-Type: ");
+    }
+    at = put(at, response->content_type);
+    if (response->is_chunked) {
+        at = put(at, "\r\nTransfer-Encoding: chunked");
+    } else if (response->has_length) {
+        at = put(at, "\r\nContent-Length: ");
+        at = put_number(at, response->content_length);
+    }
+    if (response->allow) {
+        at = put(at, "\r\nAllow: ");
+        at = put(at, response->allow);
+    }
+    if (response->retry_after_s) {
+        at = put(at, "\r\nRetry-After: ");
+        at = put_number(at, response->retry_after_s);
+    }
+    if (response->closes) {
+        at = put(at, "\r\nConnection: close");
+    } else if (response->keeps_alive) {
+        at = put(at, "\r\nConnection: keep-alive");
+    }
+    at = put(at, "\r\n\r\n");
+    return (size_t)(at - head);
+}
+
+size_t esk_http_chunk_head(uint32_t size, uint8_t head[ESK_HTTP_CHUNK_HEAD_BYTES_MAX]) {
+    static const char digits[] = "0123456789abcdef";
+    unsigned shift = 28;
+    while (shift && size >> shift == 0) {
+        shift -= 4;
+    }
+    size_t at = 0;
+    for (;; shift -= 4) {
+        head[at++] = (uint8_t)digits[(size >> shift) & 15];
+        if (shift == 0) {
+            break;
+        }
+    }
+    head[at++] = '\r';
+    head[at++] = '\n';
+    return at;
+}

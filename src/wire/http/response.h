@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The head of a response, and the framing of chunks. Pure. */
+#ifndef ESK_WIRE_HTTP_RESPONSE_H
+#define ESK_WIRE_HTTP_RESPONSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ESK_HTTP_RESPONSE_HEAD_BYTES_MAX 512
+#define ESK_HTTP_CHUNK_HEAD_BYTES_MAX 10  /* 8 hex digits, CRLF */
+#define ESK_HTTP_CONTINUE "HTTP/1.1 100 Continue\r\n\r\n"
+#define ESK_HTTP_LAST_CHUNK "0\r\n\r\n"
+
+struct esk_http_response {
+    int status;
+    const char *content_type;
+    const char *allow;         /* the Allow header, or NULL; at most 128 bytes */
+    bool is_chunked;           /* Transfer-Encoding: chunked; neither: the body ends the connection */
+    bool has_length;           /* Content-Length: content_length */
+    uint64_t content_length;
+    bool closes;               /* Connection: close */
+    bool keeps_alive;          /* Connection: keep-alive, which HTTP/1.0 must be told */
+    unsigned retry_after_s;    /* 0: none */
+};
+
+/* Writes the head, with its empty line; returns its size. */
+size_t esk_http_response_head(const struct esk_http_response *response,
+                              uint8_t head[ESK_HTTP_RESPONSE_HEAD_BYTES_MAX]);
+
+/* Writes a chunk's size line; returns its size. The chunk is followed by CRLF. */
+size_t esk_http_chunk_head(uint32_t size, uint8_t head[ESK_HTTP_CHUNK_HEAD_BYTES_MAX]);
+
+/* "OK", "Not Found", ...; "Unknown" for a status that is never sent. */
+const char *esk_http_reason(int status);
+
+#endif
