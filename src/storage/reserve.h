@@ -2,8 +2,8 @@
 /* The ballast: an allocated file that guarantees room to apply what was admitted. A committed entry
  * can't be refused, so admitted but not yet written bytes never exceed the ballast: produces take
  * from it (any shard's loop, an atomic), the writers give back. It starts at 16 MiB, grows in steps
- * up to 512 MiB when asked, and shrinks when idle. When the disk is full, the pool is emptied first,
- * then the ballast is spent: esk_reserve_spend. */
+ * up to 512 MiB when asked, and shrinks when idle. When the disk is full, the pool is emptied
+ * first, then the ballast is spent: esk_reserve_spend. */
 #ifndef ESK_STORAGE_RESERVE_H
 #define ESK_STORAGE_RESERVE_H
 
@@ -22,13 +22,15 @@ struct esk_reserve *esk_reserve_create(struct esk_platform *platform, const char
 void esk_reserve_destroy(struct esk_reserve *reserve);
 
 /* Any loop. ESK_OK: bytes are admitted. ESK_ERR_AGAIN: they would exceed what is allocated: have a
- * worker call esk_reserve_grow, wait. ESK_ERR_NO_SPACE: growing failed lately. Up to one step is
- * admitted before the file exists. */
+ * worker call esk_reserve_grow, wait. ESK_ERR_NO_SPACE: growing failed lately, or the ballast was
+ * spent. Up to one step is admitted before the file exists. bytes is at most bytes_max. */
 enum esk_err esk_reserve_take(struct esk_reserve *reserve, uint64_t bytes);
 void esk_reserve_give(struct esk_reserve *reserve, uint64_t bytes);
 
 /* Worker: allocates so that everything admitted plus `more` has room. After ESK_ERR_NO_SPACE it may
- * be called again at any time (the partition layer does so on a timer). */
+ * be called again at any time (the partition layer does so on a timer; through
+ * esk_room_grow_reserve, which empties the pool first). ESK_ERR_AGAIN: bytes_max is reached, wait
+ * until writers give back. */
 enum esk_err esk_reserve_grow(struct esk_reserve *reserve, uint64_t more, struct esk_error *error);
 /* Worker: gives the ballast's blocks to the disk, so that writes of admitted bytes succeed. */
 enum esk_err esk_reserve_spend(struct esk_reserve *reserve, struct esk_error *error);

@@ -6,7 +6,12 @@
  *
  * All calls block and are for workers, but retain/release and the NOWAIT read. A segment handle is
  * immutable but for its file, which several threads may use at once; who may append (one job at a
- * time) and sync is the partition's business. */
+ * time) and sync is the partition's business.
+ *
+ * A full disk: each write that finds no room empties the pool, then spends the reserve, then tries
+ * for the last time (storage/room.h); ESK_ERR_NO_SPACE means that even that did not help and the
+ * call may be made again later. Any failed sync, whatever its errno, is ESK_ERR_IO and ends the
+ * broker. */
 #ifndef ESK_STORAGE_SEGMENT_H
 #define ESK_STORAGE_SEGMENT_H
 
@@ -18,7 +23,8 @@ struct esk_pool;
 struct esk_reserve;
 
 #define ESK_SEGMENT_HEADER_BYTES 4096
-#define ESK_SEGMENT_WRITE_BYTES (128 * 1024) /* one paced write; see architecture, "What was measured" */
+#define ESK_SEGMENT_WRITE_BYTES                                                                    \
+    (128 * 1024) /* one paced write; see architecture, "What was measured" */
 
 /* What all segment work of one broker shares; read-only after start, safe in any worker. */
 struct esk_storage {
@@ -31,14 +37,15 @@ struct esk_storage {
 /* An open segment file, reference counted (atomic). */
 struct esk_segment;
 struct esk_segment *esk_segment_retain(struct esk_segment *segment);
-void esk_segment_release(struct esk_segment *segment); /* closes the file with the last; NULL: nothing */
+void esk_segment_release(
+    struct esk_segment *segment); /* closes the file with the last; NULL: nothing */
 
 /* A new segment, from a pooled file where there is one; makes the group's folder when missing. The
  * names are durable after the next esk_segment_sync_names. ESK_ERR_NO_SPACE: nothing was made. */
 enum esk_err esk_segment_create(const struct esk_storage *storage, uint64_t group_id,
                                 uint64_t base_offset, struct esk_segment **segment,
                                 struct esk_error *error);
-/* Syncs the group's folder, and its parent when the folder is new. */
+/* Syncs the group's folder, and its parent when any group's folder is new. */
 enum esk_err esk_segment_sync_names(const struct esk_storage *storage, uint64_t group_id,
                                     struct esk_error *error);
 /* ESK_ERR_CORRUPT, ESK_ERR_VERSION name the file. */
@@ -47,19 +54,22 @@ enum esk_err esk_segment_open(const struct esk_storage *storage, uint64_t group_
                               struct esk_error *error);
 
 /* Writes whole batches at position, in slices of ESK_SEGMENT_WRITE_BYTES with pause_ns between
- * them, and the end mark behind. On an error nothing counts; the same range may be written again. */
+ * them, and the end mark behind. On an error nothing counts; the same range may be written again.
+ */
 enum esk_err esk_segment_append(struct esk_segment *segment, uint64_t position,
                                 const struct esk_slice *slices, size_t count, uint64_t pause_ns,
                                 struct esk_error *error);
 enum esk_err esk_segment_sync(struct esk_segment *segment, struct esk_error *error);
 /* Recovery: everything behind bytes is void: cut it off and mark the end. */
 enum esk_err esk_segment_cut(struct esk_segment *segment, uint64_t bytes, struct esk_error *error);
-/* At most size batch bytes from position; see esk_file_read for flags and got. bytes_end bounds it. */
+/* At most size batch bytes from position; see esk_file_read for flags and got. bytes_end bounds it.
+ */
 enum esk_err esk_segment_read(struct esk_segment *segment, void *buffer, size_t size,
                               uint64_t position, uint64_t bytes_end, unsigned flags, size_t *got,
                               struct esk_error *error);
 
-/* --- the sparse index -------------------------------------------------------------------------- */
+/* --- the sparse index --------------------------------------------------------------------------
+ */
 
 #define ESK_INDEX_INTERVAL_BYTES 4096 /* batch bytes between two entries, as Kafka's default */
 
@@ -74,6 +84,7 @@ struct esk_index {
     struct esk_index_entry *entries;
     size_t count;
     size_t capacity;
+    int64_t timestamp_ms; /* newest record it was told of; -1: none */
 };
 void esk_index_init(struct esk_index *index);
 void esk_index_fini(struct esk_index *index);
@@ -82,38 +93,43 @@ void esk_index_add(struct esk_index *index, uint64_t offset_delta, uint64_t posi
                    int64_t timestamp_ms);
 /* Position at or before the batch that holds base + offset_delta. */
 uint64_t esk_index_find(const struct esk_index *index, uint64_t offset_delta);
-/* The index of batch bytes 0 .. bytes_end, by reading batch headers (first read after a restart). */
+/* The index of batch bytes 0 .. bytes_end, by reading batch headers (first read after a restart).
+ */
 enum esk_err esk_index_build(struct esk_segment *segment, uint64_t base_offset, uint64_t bytes_end,
                              struct esk_index *index, struct esk_error *error);
 
 /* What is known of a sealed segment: the head of its index file. */
 struct esk_segment_summary {
     uint64_t base_offset;
-    uint64_t end_offset;   /* base offset of the next segment */
-    uint64_t bytes;        /* batch bytes */
-    int64_t timestamp_ms;  /* newest record; -1: no record */
+    uint64_t end_offset;  /* base offset of the next segment */
+    uint64_t bytes;       /* batch bytes */
+    int64_t timestamp_ms; /* newest record; -1: no record */
 };
-/* Writes the index file of a segment whose batches are all written; then cuts a longer (pooled) file
- * to its end. Sync the names afterwards. Replaces an index file that is there (a crash before). */
+/* Writes the index file of a segment whose batches are all written; then cuts a longer (pooled)
+ * file to its end. Sync the names afterwards. Replaces an index file that is there (a crash
+ * before). */
 enum esk_err esk_segment_seal(const struct esk_storage *storage, uint64_t group_id,
                               struct esk_segment *segment,
                               const struct esk_segment_summary *summary,
                               const struct esk_index *index, struct esk_error *error);
-/* Reads an index file, checksum and all; entries into index unless it is NULL. */
+/* Reads an index file, checksum and all; entries into index, replacing what is there, unless it is
+ * NULL. ESK_ERR_CORRUPT, ESK_ERR_VERSION, ESK_ERR_NOT_FOUND name the file. */
 enum esk_err esk_segment_load(const struct esk_storage *storage, uint64_t group_id,
                               uint64_t base_offset, struct esk_segment_summary *summary,
                               struct esk_index *index, struct esk_error *error);
 
-/* --- folders ----------------------------------------------------------------------------------- */
+/* --- folders -----------------------------------------------------------------------------------
+ */
 
 /* Base offsets of the group's segment files, ascending; *offsets is owned, free(). A missing folder
  * has none. Unknown file names are ignored, temporary ones removed. */
 enum esk_err esk_segment_list(const struct esk_storage *storage, uint64_t group_id,
                               uint64_t **offsets, size_t *count, struct esk_error *error);
-/* The file goes to the pool or, stepwise, away; its index too. Handles still open keep reading. */
+/* The file goes to the pool or, stepwise, away; its index too (first: after a crash in between the
+ * segment is there without it). A missing one is fine. Handles still open keep reading. */
 enum esk_err esk_segment_remove(const struct esk_storage *storage, uint64_t group_id,
                                 uint64_t base_offset, struct esk_error *error);
-/* Everything of the group, snapshots too, and its folder. A missing folder is fine. */
+/* Everything of the group, snapshots too, and its folder, durably. A missing folder is fine. */
 enum esk_err esk_group_files_remove(const struct esk_storage *storage, uint64_t group_id,
                                     struct esk_error *error);
 /* Group ids that have a folder, ascending; owned. Names that are no group id are reported by
@@ -125,7 +141,8 @@ enum esk_err esk_group_files_list(const struct esk_storage *storage, uint64_t **
 enum esk_err esk_group_files_set_aside(const struct esk_storage *storage, uint64_t group_id,
                                        struct esk_error *error);
 
-/* --- snapshots of groups whose state is a map -------------------------------------------------- */
+/* --- snapshots of groups whose state is a map --------------------------------------------------
+ */
 
 /* A snapshot file, named by its index: magic, version, group, index, term, CRC, payload. Written,
  * synced and its name synced when it returns. */

@@ -10,15 +10,16 @@
 #include <stdint.h>
 
 struct esk_tail_batch {
-    struct esk_block *block; /* one whole RecordBatch, base offset patched in; the tail's reference */
+    struct esk_block
+        *block; /* one whole RecordBatch, base offset patched in; the tail's reference */
     uint64_t base_offset;
-    uint64_t end_offset;     /* of the record after its last */
-    uint64_t index;          /* of the entry that brought it */
+    uint64_t end_offset; /* of the record after its last */
+    uint64_t index;      /* of the entry that brought it */
     uint64_t term;
     uint64_t journal_position; /* of that entry */
-    uint64_t segment_offset; /* base offset of the segment that it belongs to */
+    uint64_t segment_offset;   /* base offset of the segment that it belongs to */
     uint64_t segment_position; /* first byte among that segment's batch bytes */
-    int64_t timestamp_ms;    /* its newest record's */
+    int64_t timestamp_ms;      /* its newest record's */
     uint32_t record_count;
 };
 
