@@ -23,6 +23,10 @@ target_compile_definitions(esk_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64
 target_include_directories(esk_flags INTERFACE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/include
     ${ESK_GENERATED})
 target_link_libraries(esk_flags INTERFACE Threads::Threads m)
+option(ESK_TEST_HOOKS "esker takes ESKER_FAULTS and injected errors; never in a release" OFF)
+if(ESK_TEST_HOOKS)
+    target_compile_definitions(esk_flags INTERFACE ESK_TEST_HOOKS)
+endif()
 if(ESK_SANITIZE)
     target_compile_options(esk_flags INTERFACE -fsanitize=${ESK_SANITIZE} -fno-sanitize-recover=all)
     target_link_options(esk_flags INTERFACE -fsanitize=${ESK_SANITIZE})
