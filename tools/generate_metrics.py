@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes observe/metric_table.h, observe/metric_table.c and metrics.md from definitions/metrics.toml.
+"""Makes observe/metric_table.h, .c and docs/metrics.md from definitions/metrics.toml.
 
 usage: generate_metrics.py --out DIR definitions/metrics.toml
 """
@@ -53,7 +53,7 @@ const struct esk_metric_description esk_metric_table[ESK_METRIC_COUNT] = {{
 {rows}}};
 """
 
-DOCUMENT = """<!-- Generated from definitions/metrics.toml by tools/generate_metrics.py; do not edit. -->
+DOCUMENT = """<!-- Made from definitions/metrics.toml by tools/generate_metrics.py; do not edit. -->
 # Metrics
 
 `GET /metrics` answers in the Prometheus text format. Durations are in seconds.
@@ -69,8 +69,8 @@ class Invalid(Exception):
 
 def check(entry, seen):
     name = entry.get("name", "?")
-    known = {"name", "kind", "unit", "buckets", "labels", "help"}
-    if not {"name", "kind", "labels", "help"} <= set(entry) <= known:
+    required = {"name", "kind", "labels", "help"}
+    if not required <= set(entry) <= required | {"unit", "buckets"}:
         raise Invalid(f"{name}: fields must be name, kind, labels, help and perhaps unit, buckets")
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or name in seen:
         raise Invalid(f"{name}: not a new name in small letters")

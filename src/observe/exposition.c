@@ -24,14 +24,12 @@ struct esk_metrics {
     size_t capacity;
 };
 
-static const struct esk_metric_description *describe(enum esk_metric metric)
-{
+static const struct esk_metric_description *describe(enum esk_metric metric) {
     ESK_ASSERT((unsigned)metric < ESK_METRIC_COUNT);
     return &esk_metric_table[metric];
 }
 
-static void append_u64(struct esk_buffer *out, uint64_t value)
-{
+static void append_u64(struct esk_buffer *out, uint64_t value) {
     char digits[20];
     size_t at = sizeof(digits);
     do {
@@ -41,8 +39,7 @@ static void append_u64(struct esk_buffer *out, uint64_t value)
     esk_buffer_append(out, digits + at, sizeof(digits) - at);
 }
 
-static void append_value(struct esk_buffer *out, enum esk_metric_unit unit, uint64_t value)
-{
+static void append_value(struct esk_buffer *out, enum esk_metric_unit unit, uint64_t value) {
     if (unit == ESK_METRIC_PLAIN) {
         append_u64(out, value);
         return;
@@ -64,8 +61,7 @@ static void append_value(struct esk_buffer *out, enum esk_metric_unit unit, uint
     esk_buffer_append(out, digits, size);
 }
 
-static void append_escaped(struct esk_buffer *out, struct esk_slice text)
-{
+static void append_escaped(struct esk_buffer *out, struct esk_slice text) {
     for (size_t i = 0; i < text.size; i++) {
         uint8_t c = text.data[i];
         if (c == '\n') {
@@ -80,8 +76,7 @@ static void append_escaped(struct esk_buffer *out, struct esk_slice text)
 }
 
 void esk_metrics_labels(struct esk_buffer *out, enum esk_metric metric,
-                        const struct esk_slice *values)
-{
+                        const struct esk_slice *values) {
     const struct esk_metric_description *d = describe(metric);
     for (unsigned i = 0; i < d->label_count; i++) {
         esk_buffer_u8(out, i == 0 ? '{' : ',');
@@ -95,8 +90,7 @@ void esk_metrics_labels(struct esk_buffer *out, enum esk_metric metric,
     }
 }
 
-void esk_metrics_family(struct esk_buffer *out, enum esk_metric metric)
-{
+void esk_metrics_family(struct esk_buffer *out, enum esk_metric metric) {
     static const char *const kinds[] = {"counter", "gauge", "histogram"};
     const struct esk_metric_description *d = describe(metric);
     esk_buffer_append_text(out, "# HELP ");
@@ -111,8 +105,7 @@ void esk_metrics_family(struct esk_buffer *out, enum esk_metric metric)
 }
 
 void esk_metrics_sample(struct esk_buffer *out, enum esk_metric metric, struct esk_slice labels,
-                        uint64_t value)
-{
+                        uint64_t value) {
     const struct esk_metric_description *d = describe(metric);
     esk_buffer_append_text(out, d->name);
     esk_buffer_append(out, labels.data, labels.size);
@@ -123,8 +116,7 @@ void esk_metrics_sample(struct esk_buffer *out, enum esk_metric metric, struct e
 
 /* NAME_bucket{labels,le="bound"} count; bound NULL is +Inf. */
 static void append_bucket(struct esk_buffer *out, const struct esk_metric_description *d,
-                          struct esk_slice labels, const uint64_t *bound, uint64_t count)
-{
+                          struct esk_slice labels, const uint64_t *bound, uint64_t count) {
     esk_buffer_append_text(out, d->name);
     esk_buffer_append_text(out, "_bucket{");
     if (labels.size > 0) {
@@ -143,8 +135,7 @@ static void append_bucket(struct esk_buffer *out, const struct esk_metric_descri
 }
 
 static void append_histogram(struct esk_buffer *out, const struct esk_metric_description *d,
-                             struct esk_slice labels, const uint64_t *buckets, uint64_t sum)
-{
+                             struct esk_slice labels, const uint64_t *buckets, uint64_t sum) {
     uint64_t count = 0;
     for (unsigned i = 0; i < ESK_HISTOGRAM_BUCKETS; i++) {
         count += buckets[i];
@@ -169,15 +160,13 @@ static void append_histogram(struct esk_buffer *out, const struct esk_metric_des
     esk_buffer_u8(out, '\n');
 }
 
-struct esk_metrics *esk_metrics_create(uint32_t shard)
-{
+struct esk_metrics *esk_metrics_create(uint32_t shard) {
     struct esk_metrics *metrics = esk_alloc_zeroed(1, sizeof(*metrics));
     metrics->shard = shard;
     return metrics;
 }
 
-void esk_metrics_destroy(struct esk_metrics *metrics)
-{
+void esk_metrics_destroy(struct esk_metrics *metrics) {
     if (!metrics) {
         return;
     }
@@ -189,8 +178,7 @@ void esk_metrics_destroy(struct esk_metrics *metrics)
 }
 
 static struct series *add_series(struct esk_metrics *metrics, enum esk_metric metric,
-                                 const char *const *values)
-{
+                                 const char *const *values) {
     const struct esk_metric_description *d = describe(metric);
     if (metrics->count == metrics->capacity) {
         metrics->capacity = metrics->capacity ? metrics->capacity * 2 : 16;
@@ -215,22 +203,19 @@ static struct series *add_series(struct esk_metrics *metrics, enum esk_metric me
 }
 
 void esk_metrics_add(struct esk_metrics *metrics, enum esk_metric metric, const char *const *values,
-                     const struct esk_counter *counter)
-{
+                     const struct esk_counter *counter) {
     ESK_ASSERT(describe(metric)->kind != ESK_METRIC_HISTOGRAM);
     add_series(metrics, metric, values)->counter = counter;
 }
 
 void esk_metrics_add_histogram(struct esk_metrics *metrics, enum esk_metric metric,
-                               const char *const *values, const struct esk_histogram *histogram)
-{
+                               const char *const *values, const struct esk_histogram *histogram) {
     ESK_ASSERT(describe(metric)->kind == ESK_METRIC_HISTOGRAM);
     add_series(metrics, metric, values)->histogram = histogram;
 }
 
 static const struct series *find(const struct esk_metrics *metrics, size_t end,
-                                 enum esk_metric metric, struct esk_slice labels)
-{
+                                 enum esk_metric metric, struct esk_slice labels) {
     for (size_t i = 0; i < end; i++) {
         const struct series *series = &metrics->series[i];
         if (series->metric == metric &&
@@ -243,8 +228,7 @@ static const struct series *find(const struct esk_metrics *metrics, size_t end,
 
 /* Sums the series of all registries with the labels of `first`, which none before has. */
 static void write_series(struct esk_buffer *out, const struct series *first,
-                         const struct esk_metrics *const *registries, size_t count)
-{
+                         const struct esk_metrics *const *registries, size_t count) {
     const struct esk_metric_description *d = describe(first->metric);
     struct esk_slice labels = esk_buffer_slice(&first->labels);
     uint64_t buckets[ESK_HISTOGRAM_BUCKETS + 1] = {0};
@@ -272,8 +256,7 @@ static void write_series(struct esk_buffer *out, const struct series *first,
 }
 
 static bool seen_before(const struct esk_metrics *const *registries, size_t registry,
-                        const struct series *series)
-{
+                        const struct series *series) {
     for (size_t i = 0; i < registry; i++) {
         if (find(registries[i], registries[i]->count, series->metric,
                  esk_buffer_slice(&series->labels))) {
@@ -284,8 +267,7 @@ static bool seen_before(const struct esk_metrics *const *registries, size_t regi
 }
 
 void esk_metrics_write(struct esk_buffer *out, const struct esk_metrics *const *registries,
-                       size_t count)
-{
+                       size_t count) {
     for (unsigned metric = 0; metric < ESK_METRIC_COUNT; metric++) {
         bool headed = false;
         for (size_t i = 0; i < count; i++) {

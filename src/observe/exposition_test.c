@@ -7,14 +7,12 @@
 
 #include <cmocka.h>
 
-static const char *text_of(struct esk_buffer *buffer)
-{
+static const char *text_of(struct esk_buffer *buffer) {
     esk_buffer_u8(buffer, 0);
     return (const char *)buffer->data;
 }
 
-static void a_histogram_counts_at_its_bounds(void **state)
-{
+static void a_histogram_counts_at_its_bounds(void **state) {
     (void)state;
     struct esk_histogram histogram = {0};
     const uint64_t values[] = {0, 1, 2, 3, 4, 5, UINT64_C(1) << 35, (UINT64_C(1) << 35) + 1};
@@ -30,8 +28,7 @@ static void a_histogram_counts_at_its_bounds(void **state)
     assert_int_equal(esk_histogram_count(&histogram), 8);
 }
 
-static void a_quantile_is_the_bound_above_it(void **state)
-{
+static void a_quantile_is_the_bound_above_it(void **state) {
     (void)state;
     struct esk_histogram histogram = {0};
     assert_int_equal(esk_histogram_quantile(&histogram, 0.5), 0);
@@ -45,8 +42,7 @@ static void a_quantile_is_the_bound_above_it(void **state)
     assert_true(esk_histogram_quantile(&histogram, 1.0) == UINT64_MAX);
 }
 
-static void registries_sum_and_tell_shards_apart(void **state)
-{
+static void registries_sum_and_tell_shards_apart(void **state) {
     (void)state;
     struct esk_counter flushes[2] = {{3}, {4}};
     struct esk_counter requests[2] = {{10}, {20}};
@@ -84,8 +80,7 @@ static void registries_sum_and_tell_shards_apart(void **state)
     esk_metrics_destroy(shards[1]);
 }
 
-static void histograms_are_cumulative_in_seconds(void **state)
-{
+static void histograms_are_cumulative_in_seconds(void **state) {
     (void)state;
     struct esk_histogram histograms[2] = {0};
     esk_histogram_record(&histograms[0], 1000);       /* below the first bound shown */
@@ -117,8 +112,7 @@ static void histograms_are_cumulative_in_seconds(void **state)
     esk_metrics_destroy(shards[1]);
 }
 
-static void label_values_are_escaped(void **state)
-{
+static void label_values_are_escaped(void **state) {
     (void)state;
     struct esk_buffer labels;
     struct esk_buffer out;
@@ -136,8 +130,7 @@ static void label_values_are_escaped(void **state)
     esk_buffer_fini(&out);
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_histogram_counts_at_its_bounds),
         cmocka_unit_test(a_quantile_is_the_bound_above_it),

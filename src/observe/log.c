@@ -19,8 +19,7 @@ struct line {
 static const char *const level_names[] = {"error", "warn", "info", "debug"};
 
 /* Appends all of it or nothing. */
-static bool append(struct line *line, const char *bytes, size_t size)
-{
+static bool append(struct line *line, const char *bytes, size_t size) {
     if (size > sizeof(line->bytes) - END_BYTES - line->size) {
         return false;
     }
@@ -29,14 +28,12 @@ static bool append(struct line *line, const char *bytes, size_t size)
     return true;
 }
 
-static void append_text(struct line *line, const char *text)
-{
+static void append_text(struct line *line, const char *text) {
     append(line, text, strlen(text));
 }
 
 /* Length of the UTF-8 sequence at `at`, which has `left` bytes; 0 when it is none. */
-static size_t utf8_length(const unsigned char *at, size_t left)
-{
+static size_t utf8_length(const unsigned char *at, size_t left) {
     unsigned char c = at[0];
     if (c < 0x80) {
         return 1;
@@ -58,8 +55,7 @@ static size_t utf8_length(const unsigned char *at, size_t left)
 
 /* The escaped form of the character at `at` in `out` (at most 8 bytes); returns its size and sets
  * *taken to the bytes it stands for. */
-static size_t escape(const unsigned char *at, size_t left, bool json, char *out, size_t *taken)
-{
+static size_t escape(const unsigned char *at, size_t left, bool json, char *out, size_t *taken) {
     size_t length = utf8_length(at, left);
     *taken = length ? length : 1;
     unsigned char c = at[0];
@@ -84,8 +80,7 @@ static bool has_room(const struct line *line, const char *name) {
 }
 
 /* Appends the value escaped, without quotes. */
-static void append_escaped(struct line *line, const char *value, bool json)
-{
+static void append_escaped(struct line *line, const char *value, bool json) {
     size_t left = strnlen(value, VALUE_BYTES);
     const unsigned char *at = (const unsigned char *)value;
     size_t written = 0;
@@ -106,8 +101,7 @@ static void append_escaped(struct line *line, const char *value, bool json)
     }
 }
 
-static bool needs_quotes(const char *value)
-{
+static bool needs_quotes(const char *value) {
     if (*value == '\0') {
         return true;
     }
@@ -119,8 +113,7 @@ static bool needs_quotes(const char *value)
     return false;
 }
 
-static void append_json_text(struct line *line, const char *name, const char *value)
-{
+static void append_json_text(struct line *line, const char *name, const char *value) {
     if (!has_room(line, name)) {
         return;
     }
@@ -134,8 +127,7 @@ static void append_json_text(struct line *line, const char *name, const char *va
     }
 }
 
-static void append_number(struct line *line, const struct esk_field *field)
-{
+static void append_number(struct line *line, const struct esk_field *field) {
     char digits[24];
     if (field->kind == ESK_FIELD_INTEGER) {
         snprintf(digits, sizeof(digits), "%" PRId64, field->integer);
@@ -145,8 +137,7 @@ static void append_number(struct line *line, const struct esk_field *field)
     append_text(line, digits);
 }
 
-static void append_json_field(struct line *line, const struct esk_field *field)
-{
+static void append_json_field(struct line *line, const struct esk_field *field) {
     if (field->kind == ESK_FIELD_TEXT) {
         append_json_text(line, field->name, field->text ? field->text : "");
         return;
@@ -160,8 +151,7 @@ static void append_json_field(struct line *line, const struct esk_field *field)
     append_number(line, field);
 }
 
-static void append_plain_field(struct line *line, const struct esk_field *field)
-{
+static void append_plain_field(struct line *line, const struct esk_field *field) {
     if (!has_room(line, field->name)) {
         return;
     }
@@ -182,8 +172,7 @@ static void append_plain_field(struct line *line, const struct esk_field *field)
     }
 }
 
-static void format_time(int64_t wall_ms, char *out, size_t size)
-{
+static void format_time(int64_t wall_ms, char *out, size_t size) {
     time_t seconds = (time_t)(wall_ms / 1000);
     struct tm parts;
     gmtime_r(&seconds, &parts);
@@ -192,8 +181,7 @@ static void format_time(int64_t wall_ms, char *out, size_t size)
 }
 
 void esk_log_line(const struct esk_log *log, enum esk_log_level level, const char *event,
-                  const char *text, const struct esk_field *fields, size_t count)
-{
+                  const char *text, const struct esk_field *fields, size_t count) {
     if (!log || level > log->level) {
         return;
     }

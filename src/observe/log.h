@@ -32,16 +32,13 @@ struct esk_field {
     const char *text;
     int64_t integer;
 };
-static inline struct esk_field esk_field_text(const char *name, const char *text)
-{
+static inline struct esk_field esk_field_text(const char *name, const char *text) {
     return (struct esk_field){name, ESK_FIELD_TEXT, text, 0};
 }
-static inline struct esk_field esk_field_i64(const char *name, int64_t value)
-{
+static inline struct esk_field esk_field_i64(const char *name, int64_t value) {
     return (struct esk_field){name, ESK_FIELD_INTEGER, NULL, value};
 }
-static inline struct esk_field esk_field_u64(const char *name, uint64_t value)
-{
+static inline struct esk_field esk_field_u64(const char *name, uint64_t value) {
     return (struct esk_field){name, ESK_FIELD_UNSIGNED, NULL, (int64_t)value};
 }
 

@@ -11,29 +11,25 @@
 static char written[2 * ESK_LOG_LINE_BYTES];
 static size_t writes;
 
-static int64_t clock_ms(void *context)
-{
+static int64_t clock_ms(void *context) {
     (void)context;
     return 1764485040123;
 }
 
-static void keep(void *context, const char *line, size_t size)
-{
+static void keep(void *context, const char *line, size_t size) {
     (void)context;
     writes++;
     memcpy(written, line, size);
     written[size] = '\0';
 }
 
-static struct esk_log make(bool json)
-{
+static struct esk_log make(bool json) {
     writes = 0;
     return (struct esk_log){
         .level = ESK_LOG_INFO, .json = json, .wall_ms = clock_ms, .write = keep};
 }
 
-static void lines_have_event_text_and_fields(void **state)
-{
+static void lines_have_event_text_and_fields(void **state) {
     (void)state;
     struct esk_log log = make(false);
     ESK_LOG(&log, ESK_LOG_INFO, "listening", "HTTP door open", esk_field_text("door", "http"),
@@ -50,8 +46,7 @@ static void lines_have_event_text_and_fields(void **state)
                         "\"port\":-1,\"most\":18446744073709551615}\n");
 }
 
-static void lines_above_the_level_are_dropped(void **state)
-{
+static void lines_above_the_level_are_dropped(void **state) {
     (void)state;
     struct esk_log log = make(false);
     esk_log_line(&log, ESK_LOG_DEBUG, "event", "text", NULL, 0);
@@ -61,8 +56,7 @@ static void lines_above_the_level_are_dropped(void **state)
     esk_log_line(NULL, ESK_LOG_ERROR, "event", "text", NULL, 0);
 }
 
-static void any_bytes_stay_one_line_and_valid(void **state)
-{
+static void any_bytes_stay_one_line_and_valid(void **state) {
     (void)state;
     struct esk_field field =
         esk_field_text("v", "a\nb\"\\\x01\xc3\xa9\xff\xed\xa0\x80\xf0\x9f\x98\x80\xc3");
@@ -78,8 +72,7 @@ static void any_bytes_stay_one_line_and_valid(void **state)
 }
 
 /* With lengths of all values around the bounds, a line keeps its form. */
-static void long_values_are_cut_inside_their_quotes(void **state)
-{
+static void long_values_are_cut_inside_their_quotes(void **state) {
     (void)state;
     static char value[3000];
     for (size_t size = 900; size < 1100; size += 7) {
@@ -110,8 +103,7 @@ static void long_values_are_cut_inside_their_quotes(void **state)
     }
 }
 
-int main(void)
-{
+int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_have_event_text_and_fields),
         cmocka_unit_test(lines_above_the_level_are_dropped),

@@ -2,8 +2,7 @@
 /* Histograms with buckets at powers of two: recording is a shift and two plain stores. */
 #include "observe/metrics.h"
 
-void esk_histogram_record(struct esk_histogram *histogram, uint64_t value)
-{
+void esk_histogram_record(struct esk_histogram *histogram, uint64_t value) {
     /* The smallest i with value <= 2^i. */
     unsigned bucket = value <= 1 ? 0 : 64 - (unsigned)__builtin_clzll(value - 1);
     if (bucket > ESK_HISTOGRAM_BUCKETS) {
@@ -13,8 +12,7 @@ void esk_histogram_record(struct esk_histogram *histogram, uint64_t value)
     esk_counter_add(&histogram->sum, value);
 }
 
-uint64_t esk_histogram_count(const struct esk_histogram *histogram)
-{
+uint64_t esk_histogram_count(const struct esk_histogram *histogram) {
     uint64_t count = 0;
     for (unsigned i = 0; i <= ESK_HISTOGRAM_BUCKETS; i++) {
         count += esk_counter_get(&histogram->buckets[i]);
@@ -22,8 +20,7 @@ uint64_t esk_histogram_count(const struct esk_histogram *histogram)
     return count;
 }
 
-uint64_t esk_histogram_quantile(const struct esk_histogram *histogram, double quantile)
-{
+uint64_t esk_histogram_quantile(const struct esk_histogram *histogram, double quantile) {
     uint64_t count = esk_histogram_count(histogram);
     if (count == 0) {
         return 0;

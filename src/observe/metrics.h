@@ -14,19 +14,16 @@ struct esk_counter {
 };
 
 /* One owner writes: a plain load and store, no locked instruction. */
-static inline void esk_counter_add(struct esk_counter *counter, uint64_t more)
-{
+static inline void esk_counter_add(struct esk_counter *counter, uint64_t more) {
     uint64_t now = atomic_load_explicit(&counter->value, memory_order_relaxed);
     atomic_store_explicit(&counter->value, now + more, memory_order_relaxed);
 }
 
-static inline void esk_counter_set(struct esk_counter *counter, uint64_t value)
-{
+static inline void esk_counter_set(struct esk_counter *counter, uint64_t value) {
     atomic_store_explicit(&counter->value, value, memory_order_relaxed);
 }
 
-static inline uint64_t esk_counter_get(const struct esk_counter *counter)
-{
+static inline uint64_t esk_counter_get(const struct esk_counter *counter) {
     return atomic_load_explicit(&counter->value, memory_order_relaxed);
 }
 
