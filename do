@@ -26,7 +26,8 @@ packages() {
     sh "$root/tools/install-packages.sh" "$@"
 }
 
-# compile PRESET TARGET...: configures build/PRESET once, then builds. Quiet unless it fails.
+# compile PRESET TARGET...: configures build/PRESET once, then builds. Shows ninja's progress to a
+# terminal, else nothing unless it fails.
 compile() {
     preset=$1
     shift
@@ -42,7 +43,14 @@ compile() {
             exit 1
         }
     fi
-    ninja -C "$directory" --quiet "$@"
+    if [ -t 1 ]; then
+        ninja -C "$directory" "$@"
+    else
+        ninja -C "$directory" "$@" >"$directory/build.log" 2>&1 || {
+            grep -v '^\[' "$directory/build.log" >&2
+            exit 1
+        }
+    fi
 }
 
 # run_tests PRESET CTEST-ARGUMENT...
