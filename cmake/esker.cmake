@@ -108,13 +108,13 @@ function(esk_system_libraries target visibility names)
     endforeach()
 endfunction()
 
-# The .c and .cc files of a folder of src/ that are neither a test nor a program's main, and the
+# The .c and .cc files of a folder of src/ that are neither for tests nor a program's main, and the
 # generated ones.
 function(esk_folder_sources folder result)
     string(REPLACE "/" "_" id ${folder})
     file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*.c
         ${CMAKE_SOURCE_DIR}/src/${folder}/*.cc)
-    list(FILTER sources EXCLUDE REGEX "_(test|main)\\.c$")
+    list(FILTER sources EXCLUDE REGEX "_(test|testing|main)\\.c$")
     get_property(generated GLOBAL PROPERTY ESK_GENERATED_${id})
     set(${result} ${sources} ${generated} PARENT_SCOPE)
 endfunction()
@@ -173,12 +173,14 @@ function(esk_program name deps)
     install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
-# F/x_test.c becomes the program F_x_test, known to ctest as F.x.
+# F/x_test.c becomes the program F_x_test, known to ctest as F.x. What the tests of a folder share is
+# in F/y_testing.c and .h, part of each of its test programs.
 function(esk_tests)
     foreach(folder ${ESK_FOLDERS})
         string(REPLACE "/" "_" id ${folder})
         string(REPLACE "/" "." dotted ${folder})
         file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*_test.c)
+        file(GLOB shared CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${folder}/*_testing.c)
         set(library esk_${id})
         if(TARGET esk_${id}_program)
             set(library esk_${id}_program)
@@ -186,7 +188,7 @@ function(esk_tests)
         foreach(test ${tests})
             get_filename_component(stem ${test} NAME_WE)
             string(REGEX REPLACE "_test$" "" subject ${stem})
-            add_executable(${id}_${stem} ${test})
+            add_executable(${id}_${stem} ${test} ${shared})
             add_dependencies(${id}_${stem} esk_generated)
             target_link_libraries(${id}_${stem} PRIVATE ${library} esk_flags cmocka)
             set_target_properties(${id}_${stem} PROPERTIES

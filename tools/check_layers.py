@@ -9,7 +9,7 @@ import re
 import sys
 import tomllib
 
-TEST_LIBRARIES = ("the operating system", "the calendar and the clocks", "cmocka")
+TEST_LIBRARIES = ("the operating system", "the calendar and the clocks", "locks", "cmocka")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
 
@@ -55,7 +55,7 @@ class Layers:
         source = self.folder_of(path)
         if source is None:
             return "its folder is not in definitions/layers.toml"
-        test = path.endswith("_test.c")
+        test = path.endswith(("_test.c", "_testing.c", "_testing.h"))
         if quoted:
             return self.own_header_problem(source, header, exists)
         if header.startswith("esker/") and self.folders[source].get("public"):
@@ -89,7 +89,7 @@ def generated_headers(root):
     """The headers that the esk_generate calls below definitions/ name."""
     found = set()
     for hook in (root / "definitions").glob("**/*.cmake"):
-        found.update(re.findall(r"[\w/]+\.h\b", hook.read_text(encoding="utf-8")))
+        found.update(re.findall(r"[\w/]+\.(?:h|inc)\b", hook.read_text(encoding="utf-8")))
     return found
 
 

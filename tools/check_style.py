@@ -107,16 +107,16 @@ def check_c(path, text, sizes):
     lines = text.count("\n")
     limit = HEADER_LINES_MAX if path.endswith(".h") else C_LINES_MAX
     found = [(0, sizes.problem(path, lines, limit))]
-    library = path.startswith("src/") and path.endswith(".c") and not path.endswith("_test.c")
+    test = path.endswith(("_test.c", "_testing.c"))
+    library = path.startswith("src/") and path.endswith(".c") and not test
     for name, static, first, length in functions(text):
         found.append((first, sizes.problem(f"{path}:{name}", length, FUNCTION_LINES_MAX)))
         if library and not static and not PUBLIC_NAME.fullmatch(name):
             found.append((first, f"{name} is neither static nor named esk_ or eski_"))
-    if path.startswith("src/") and "<cmocka.h>" in text:
-        if not path.endswith("_test.c"):
-            found.append((0, "a test program's name ends in _test.c"))
-    elif path.endswith("_test.c"):
+    if path.endswith("_test.c") and "cmocka_unit_test" not in text:
         found.append((0, "a _test.c file has no test"))
+    if path.endswith(".c") and not test and "cmocka_unit_test" in text:
+        found.append((0, "a test program's name ends in _test.c"))
     return [(line, problem) for line, problem in found if problem]
 
 
@@ -139,7 +139,7 @@ def check_file(path, text, sizes):
             found.append((0, "a file with tests is named *_test.py"))
     if name in ("utils.c", "utils.h", "util.c", "util.h", "utils.py", "util.py", "misc.c"):
         found.append((0, "a file is named after what it holds"))
-    test = path.startswith("tests/") or name.endswith(("_test.c", "_test.py"))
+    test = path.startswith("tests/") or name.endswith(("_test.c", "_testing.c", "_test.py"))
     for number, line in enumerate(lines, 1):
         if code and suffix != ".toml" and len(line) > COLUMNS_MAX:
             found.append((number, f"{len(line)} columns, more than {COLUMNS_MAX}"))
