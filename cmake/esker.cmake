@@ -12,8 +12,8 @@ set(ESK_GENERATED ${CMAKE_BINARY_DIR}/generated)
 
 add_library(esk_flags INTERFACE)
 target_compile_options(esk_flags INTERFACE
-    -Wall -Wextra -Wshadow -Werror -fno-strict-aliasing -fno-omit-frame-pointer
-    $<$<COMPILE_LANGUAGE:C>:-Wconversion -Wno-sign-conversion>
+    -Wall -Wextra -Werror -fno-strict-aliasing -fno-omit-frame-pointer
+    $<$<COMPILE_LANGUAGE:C>:-Wconversion -Wno-sign-conversion -Wshadow>
     $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>)
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
     target_compile_options(esk_flags INTERFACE -march=x86-64-v2)
