@@ -160,6 +160,23 @@ static void append_histogram(struct esk_buffer *out, const struct esk_metric_des
     esk_buffer_u8(out, '\n');
 }
 
+/* Adds the histogram to buckets and sum. */
+static void sum_histogram(const struct esk_histogram *histogram, uint64_t *buckets, uint64_t *sum) {
+    for (unsigned i = 0; i <= ESK_HISTOGRAM_BUCKETS; i++) {
+        buckets[i] += esk_counter_get(&histogram->buckets[i]);
+    }
+    *sum += esk_counter_get(&histogram->sum);
+}
+
+void esk_metrics_histogram(struct esk_buffer *out, enum esk_metric metric, struct esk_slice labels,
+                           const struct esk_histogram *histogram) {
+    ESK_ASSERT(describe(metric)->kind == ESK_METRIC_HISTOGRAM);
+    uint64_t buckets[ESK_HISTOGRAM_BUCKETS + 1] = {0};
+    uint64_t sum = 0;
+    sum_histogram(histogram, buckets, &sum);
+    append_histogram(out, describe(metric), labels, buckets, sum);
+}
+
 struct esk_metrics *esk_metrics_create(uint32_t shard) {
     struct esk_metrics *metrics = esk_alloc_zeroed(1, sizeof(*metrics));
     metrics->shard = shard;
@@ -243,10 +260,7 @@ static void write_series(struct esk_buffer *out, const struct series *first,
             sum += esk_counter_get(series->counter);
             continue;
         }
-        for (unsigned k = 0; k <= ESK_HISTOGRAM_BUCKETS; k++) {
-            buckets[k] += esk_counter_get(&series->histogram->buckets[k]);
-        }
-        sum += esk_counter_get(&series->histogram->sum);
+        sum_histogram(series->histogram, buckets, &sum);
     }
     if (first->counter) {
         esk_metrics_sample(out, first->metric, labels, sum);

@@ -39,5 +39,8 @@ void esk_metrics_labels(struct esk_buffer *out, enum esk_metric metric,
 /* Appends one sample. labels: as esk_metrics_labels made them. */
 void esk_metrics_sample(struct esk_buffer *out, enum esk_metric metric, struct esk_slice labels,
                         uint64_t value);
+/* Appends all lines of one histogram. */
+void esk_metrics_histogram(struct esk_buffer *out, enum esk_metric metric, struct esk_slice labels,
+                           const struct esk_histogram *histogram);
 
 #endif

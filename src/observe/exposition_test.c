@@ -108,6 +108,14 @@ static void histograms_are_cumulative_in_seconds(void **state) {
                                         "_bucket{" OF ",le=\"+Inf\"} 4\n" SERIES "_sum{" OF
                                         "} 61.000021\n" SERIES "_count{" OF "} 4\n"));
     esk_buffer_fini(&out);
+    esk_buffer_init(&out);
+    esk_metrics_histogram(&out, ESK_METRIC_JOURNAL_COMMIT_RECORDS, esk_slice_text("{shard=\"7\"}"),
+                          &histograms[0]);
+    text = text_of(&out);
+    assert_non_null(
+        strstr(text, "esker_journal_commit_records_bucket{shard=\"7\",le=\"1024\"} 1\n"));
+    assert_non_null(strstr(text, "esker_journal_commit_records_sum{shard=\"7\"} 21000\n"));
+    esk_buffer_fini(&out);
     esk_metrics_destroy(shards[0]);
     esk_metrics_destroy(shards[1]);
 }
