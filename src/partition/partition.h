@@ -78,16 +78,21 @@ struct esk_read_part {
     uint32_t size;
 };
 
-#define ESK_READ_PARTS_MAX 64 /* then the read ends early; the reader asks again */
+#define ESK_READ_PARTS_MAX 16384 /* then the read ends early; the reader asks again */
+
+/* What a record costs in a batch beyond its key and value, at most, headers aside: a batch of its own
+ * (61 bytes) and seven varints. Bytes beyond this count towards bytes_max. */
+#define ESK_READ_OVERHEAD_BYTES 97
 
 struct esk_read {
     uint64_t offset;
-    uint64_t bytes_max;   /* stops behind the batch that reaches it; at least one batch */
+    uint64_t bytes_max;   /* of keys and values: stops behind the batch that surely reaches it */
     uint32_t records_max; /* likewise */
     uint32_t wait_ms;     /* at the end of the log: done when there is a record, or then */
     void (*done)(struct esk_read *read, enum esk_err err); /* in the loop, once; may be at once */
-    struct esk_read_part parts[ESK_READ_PARTS_MAX]; /* out */
+    struct esk_read_part *parts; /* out; may be taken over (free()) together with the references */
     uint32_t part_count;
+    uint32_t part_capacity;
     uint64_t next_offset; /* behind the last batch given; the effective offset if none */
     uint64_t start_offset;
     uint64_t high_watermark;
@@ -105,7 +110,7 @@ struct esk_read {
 void esk_partition_read(struct esk_partition *partition, struct esk_read *read);
 /* Ends the wait of a read that has not called done yet. */
 void esk_partition_read_cancel(struct esk_read *read);
-void esk_read_release(struct esk_read *read); /* its parts; any thread */
+void esk_read_release(struct esk_read *read); /* its parts and their array; any thread */
 
 /* --- view -------------------------------------------------------------------------------------- */
 

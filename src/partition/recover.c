@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From disk and journal to partitions in memory, before anything is served; blocks.
+ *
+ * A group starts from its newest checkpoint: segments below it are as their index files say, the
+ * open one is cut to it, later files are void and go. Then the journal's entries above it are
+ * applied by the same code as live ones. Tails that outgrow their bound are moved on the way. */
+#include "partition/partition_private.h"
+
+#include "base/assert.h"
+#include "base/mutation.h"
+#include "model/record_batch.h"
+#include "storage/reserve.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SETTLE_BYTES (4u << 20) /* moved at once; bounds nothing but memory for slices */
+
+static enum esk_err lost(const struct esk_partition *partition, uint64_t base_offset,
+                         const char *what, struct esk_error *error) {
+    return esk_fail(error, ESK_ERR_CORRUPT, "segment %020llu of group %016llx: %s",
+                    (unsigned long long)base_offset, (unsigned long long)partition->group_id, what);
+}
+
+static enum esk_err recover_sealed(struct esk_partition *partition, uint64_t base_offset,
+                                   struct esk_error *error) {
+    struct esk_segment_summary summary;
+    enum esk_err err = esk_segment_load(partition->shard->options.storage, partition->group_id,
+                                        base_offset, &summary, NULL, error);
+    if (err == ESK_ERR_NOT_FOUND) {
+        return lost(partition, base_offset, "its index file is missing", error);
+    }
+    if (err != ESK_OK) {
+        return err;
+    }
+    if (partition->segment_count > 0 &&
+        eski_segment_open_one(partition)->end_offset != base_offset) {
+        return lost(partition, eski_segment_open_one(partition)->end_offset,
+                    "the file is missing", error);
+    }
+    struct eski_segment *segment = eski_segment_add(partition, base_offset);
+    segment->end_offset = summary.end_offset;
+    segment->bytes = segment->written = segment->synced = segment->indexed = summary.bytes;
+    segment->timestamp_ms = segment->written_timestamp_ms = summary.timestamp_ms;
+    segment->sealed = segment->stored = segment->on_disk = true;
+    segment->index_ready = false;
+    return ESK_OK;
+}
+
+static enum esk_err cut(struct esk_partition *partition, uint64_t base_offset, uint64_t bytes,
+                        struct esk_error *error) {
+    struct esk_segment *file;
+    enum esk_err err = esk_segment_open(partition->shard->options.storage, partition->group_id,
+                                        base_offset, &file, error);
+    if (err != ESK_OK) {
+        return err;
+    }
+    err = esk_segment_cut(file, bytes, error);
+    if (err == ESK_OK) {
+        ESK_REACHED(SEGMENT_CUT);
+    }
+    esk_segment_release(file);
+    return err;
+}
+
+static enum esk_err recover_open(struct esk_partition *partition, bool on_disk,
+                                 struct esk_error *error) {
+    const struct esk_checkpoint *checkpoint = &partition->checkpoint;
+    if (!on_disk && checkpoint->segment_bytes > 0) {
+        return lost(partition, checkpoint->segment_offset, "the file is missing", error);
+    }
+    if (partition->segment_count > 0 &&
+        eski_segment_open_one(partition)->end_offset != checkpoint->segment_offset) {
+        return lost(partition, eski_segment_open_one(partition)->end_offset,
+                    "the file is missing", error);
+    }
+    struct eski_segment *segment = eski_segment_add(partition, checkpoint->segment_offset);
+    segment->end_offset = checkpoint->next_offset;
+    segment->bytes = segment->written = segment->synced = segment->indexed =
+        checkpoint->segment_bytes;
+    segment->limit_bytes = checkpoint->segment_limit_bytes;
+    segment->timestamp_ms = segment->written_timestamp_ms = checkpoint->segment_timestamp_ms;
+    segment->on_disk = on_disk;
+    segment->index_ready = checkpoint->segment_bytes == 0;
+    return on_disk ? cut(partition, checkpoint->segment_offset, checkpoint->segment_bytes, error)
+                   : ESK_OK;
+}
+
+/* Files that end below the log start went, or were about to. */
+static enum esk_err drop_below_start(struct esk_partition *partition, struct esk_error *error) {
+    size_t count = 0;
+    enum esk_err err = ESK_OK;
+    while (err == ESK_OK && count + 1 < partition->segment_count &&
+           partition->segments[count]->stored &&
+           partition->segments[count]->end_offset <= partition->log_start) {
+        err = esk_segment_remove(partition->shard->options.storage, partition->group_id,
+                                 partition->segments[count]->base_offset, error);
+        count++;
+    }
+    if (err == ESK_OK && count > 0) {
+        eski_segments_drop(partition, count);
+    }
+    return err;
+}
+
+static enum esk_err recover_segments(struct esk_partition *partition, struct esk_error *error) {
+    const struct esk_storage *storage = partition->shard->options.storage;
+    const struct esk_checkpoint *checkpoint = &partition->checkpoint;
+    uint64_t *offsets = NULL;
+    size_t count = 0;
+    bool open_on_disk = false;
+    enum esk_err err = esk_segment_list(storage, partition->group_id, &offsets, &count, error);
+    for (size_t i = 0; err == ESK_OK && i < count; i++) {
+        if (offsets[i] < checkpoint->segment_offset) {
+            err = recover_sealed(partition, offsets[i], error);
+        } else if (offsets[i] == checkpoint->segment_offset) {
+            open_on_disk = true;
+        } else {
+            err = esk_segment_remove(storage, partition->group_id, offsets[i], error);
+        }
+    }
+    free(offsets);
+    if (err == ESK_OK) {
+        err = recover_open(partition, open_on_disk, error);
+    }
+    return err;
+}
+
+enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_error *error) {
+    partition->group = esk_group_create(partition->shard->options.node, &partition->recovered,
+                                        partition->applied_index, partition->applied_term);
+    if (partition->machine != NULL) {
+        return ESK_OK;
+    }
+    enum esk_err err = drop_below_start(partition, error);
+    const struct eski_segment *first = partition->segments[0];
+    const struct eski_segment *last = eski_segment_open_one(partition);
+    if (err == ESK_OK && first->base_offset > partition->log_start) {
+        err = lost(partition, partition->log_start, "the file is missing", error);
+    }
+    partition->submit_offset = partition->next_offset;
+    partition->submit_segment_bytes = last->bytes;
+    partition->submit_segment_limit = last->limit_bytes;
+    return err;
+}
+
+static enum esk_err recover_snapshot(struct esk_partition *partition, struct esk_error *error) {
+    uint64_t index = partition->checkpoint.snapshot_index;
+    if (index == 0) {
+        return ESK_OK;
+    }
+    uint8_t *payload;
+    size_t size;
+    enum esk_err err = esk_snapshot_load(partition->shard->options.storage, partition->group_id,
+                                         index, &payload, &size, error);
+    if (err != ESK_OK) {
+        return err;
+    }
+    ESK_REACHED(SNAPSHOT_USED);
+    struct esk_reader reader = esk_reader(esk_slice(payload, size));
+    while (err == ESK_OK && esk_reader_left(&reader) > 0) {
+        struct esk_entry entry = {.index = index, .kind = partition->machine->entry_kind};
+        entry.payload = esk_read_bytes(&reader, esk_read_u32(&reader));
+        err = reader.failed ? esk_fail(error, ESK_ERR_CORRUPT,
+                                       "snapshot %llu of group %016llx ends within an entry",
+                                       (unsigned long long)index,
+                                       (unsigned long long)partition->group_id)
+                            : partition->machine->ops->apply(partition->machine, &entry, error);
+    }
+    free(payload);
+    return err;
+}
+
+enum esk_err esk_shard_recover_partition(struct esk_shard *shard,
+                                         const struct esk_partition_spec *spec,
+                                         const struct esk_group_state *carried,
+                                         struct esk_partition **partition,
+                                         struct esk_error *error) {
+    struct esk_group_state state = {
+        .group_id = spec->group_id,
+        .configuration = {.count = 1, .nodes = {shard->options.node}},
+        .checkpoint = {.segment_timestamp_ms = -1,
+                       .segment_limit_bytes = spec->settings.segment_bytes},
+    };
+    const struct esk_group_state *known =
+        carried != NULL ? carried : esk_journal_recovery_find(shard->recovery, spec->group_id);
+    if (known != NULL) {
+        state = *known;
+        ESK_REACHED(CHECKPOINT_USED);
+    }
+    struct esk_partition *made = eski_partition_create(shard, spec);
+    const struct esk_checkpoint *checkpoint = &state.checkpoint;
+    made->recovered = state;
+    made->checkpoint = *checkpoint;
+    made->applied_index = made->durable_index = checkpoint->applied_index;
+    made->applied_term = made->durable_term = checkpoint->applied_term;
+    made->next_offset = made->moved_offset = checkpoint->next_offset;
+    made->log_start = checkpoint->log_start_offset;
+    enum esk_err err = spec->machine == NULL ? recover_segments(made, error)
+                                             : recover_snapshot(made, error);
+    if (err == ESK_OK && partition != NULL) {
+        *partition = made;
+    }
+    return err;
+}
+
+/* --- replay ------------------------------------------------------------------------------------ */
+
+static enum esk_err settle_partition(struct esk_partition *partition, struct esk_group_state *state,
+                                     struct esk_error *error) {
+    while (eski_partition_dirty(partition)) {
+        struct eski_move *move = eski_move_create(partition, SETTLE_BYTES, true);
+        ESK_ASSERT(move != NULL);
+        bool checkpoint;
+        eski_move_execute(move);
+        enum esk_err err = eski_move_finish(move, &checkpoint, state, error);
+        eski_move_destroy(move);
+        eski_partition_let_go(partition);
+        if (err != ESK_OK) {
+            return err;
+        }
+        partition->checkpoint = state->checkpoint;
+    }
+    return ESK_OK;
+}
+
+/* Room in memory and on disk for one more batch. */
+static enum esk_err make_room(struct esk_partition *partition, uint32_t size,
+                              struct esk_error *error) {
+    struct esk_shard *shard = partition->shard;
+    struct esk_reserve *reserve = shard->options.storage->reserve;
+    enum esk_err err = ESK_OK;
+    if (shard->tail_bytes + size > shard->options.tail_bytes_max) {
+        struct esk_deadline *oldest = esk_deadlines_min(&shard->oldest);
+        if (oldest != NULL) {
+            struct esk_group_state ignored;
+            err = settle_partition(ESK_CONTAINER(oldest, struct esk_partition, oldest), &ignored,
+                                   error);
+            esk_deadlines_remove(&shard->oldest, oldest);
+        }
+    }
+    shard->tail_bytes += size;
+    if (err == ESK_OK && (esk_reserve_take(reserve, size) == ESK_OK ||
+                          (esk_reserve_grow(reserve, size, NULL) == ESK_OK &&
+                           esk_reserve_take(reserve, size) == ESK_OK))) {
+        shard->reserved_bytes += size; /* a full disk does not keep the broker from starting */
+    }
+    return err;
+}
+
+static enum esk_err check_batch(const struct esk_partition *partition,
+                                const struct esk_entry *entry, struct esk_batch_header *header,
+                                struct esk_error *error) {
+    enum esk_err err = esk_batch_parse(entry->payload, header, error);
+    if (err == ESK_OK && (header->size_bytes != entry->payload.size || header->record_count < 1 ||
+                          header->last_offset_delta < 0 ||
+                          (uint64_t)header->base_offset != partition->next_offset)) {
+        err = esk_fail(error, ESK_ERR_CORRUPT, "its batch begins at offset %lld, not %llu",
+                       (long long)header->base_offset, (unsigned long long)partition->next_offset);
+    }
+    return err;
+}
+
+static enum esk_err replay_entry(void *context, uint64_t group_id, const struct esk_entry *entry,
+                                 struct esk_error *error) {
+    struct esk_shard *shard = context;
+    struct esk_partition *partition = esk_shard_find(shard, group_id);
+    if (partition == NULL || entry->index <= partition->applied_index) {
+        return ESK_OK; /* deleted, or applied in an earlier pass */
+    }
+    enum esk_err err = ESK_OK;
+    struct eski_entry applied = {.entry = *entry};
+    if (entry->index != partition->applied_index + 1) {
+        err = esk_fail(error, ESK_ERR_CORRUPT, "entry %llu follows entry %llu",
+                       (unsigned long long)entry->index,
+                       (unsigned long long)partition->applied_index);
+    } else if (entry->kind == ESK_ENTRY_BATCH && partition->machine == NULL) {
+        struct esk_batch_header header;
+        err = check_batch(partition, entry, &header, error);
+        if (err == ESK_OK) {
+            err = make_room(partition, header.size_bytes, error);
+        }
+        if (err == ESK_OK) {
+            applied.block = esk_block_create(header.size_bytes);
+            memcpy(applied.block->data, entry->payload.data, header.size_bytes);
+            applied.block->size = header.size_bytes;
+            applied.base_offset = (uint64_t)header.base_offset;
+            applied.record_count = (uint32_t)header.last_offset_delta + 1;
+            applied.timestamp_ms = header.max_timestamp_ms;
+        }
+    }
+    if (err == ESK_OK) {
+        err = eski_apply(partition, &applied, error);
+        ESK_REACHED(REPLAY);
+    }
+    if (err != ESK_OK) {
+        esk_wrap(error, "replay group %016llx", (unsigned long long)group_id);
+        return err;
+    }
+    partition->durable_index = entry->index;
+    partition->durable_term = entry->term;
+    eski_mover_note(partition, 0);
+    return ESK_OK;
+}
+
+enum esk_err esk_shard_replay(struct esk_shard *shard, uint64_t only_group,
+                              struct esk_error *error) {
+    return esk_journal_recovery_replay(shard->recovery, only_group, replay_entry, shard, error);
+}
+
+enum esk_err esk_shard_settle(struct esk_shard *shard, struct esk_group_state **states,
+                              size_t *count, struct esk_error *error) {
+    struct esk_group_state *all = esk_alloc_zeroed(shard->partitions.count + 1, sizeof(*all));
+    size_t position = 0;
+    size_t made = 0;
+    uint64_t group_id;
+    void *value;
+    enum esk_err err = ESK_OK;
+    while (err == ESK_OK &&
+           esk_u64_map_next(&shard->partitions, &position, &group_id, &value)) {
+        struct esk_partition *partition = value;
+        struct esk_group_state state;
+        err = settle_partition(partition, &state, error);
+        all[made] = partition->recovered;
+        all[made++].checkpoint = partition->checkpoint;
+    }
+    if (err != ESK_OK) {
+        free(all);
+        return err;
+    }
+    *states = all;
+    *count = made;
+    return ESK_OK;
+}
