@@ -155,6 +155,15 @@ struct esk_block *esk_block_grow(struct esk_block *block, uint32_t capacity) {
     return block;
 }
 
+struct esk_block *esk_block_copy(struct esk_slice bytes) {
+    struct esk_block *block = esk_block_create((uint32_t)bytes.size);
+    if (bytes.size > 0) {
+        memcpy(block->data, bytes.data, bytes.size);
+    }
+    block->size = (uint32_t)bytes.size;
+    return block;
+}
+
 struct esk_block *esk_block_retain(struct esk_block *block) {
     unsigned before = atomic_fetch_add_explicit(&block->references, 1, memory_order_relaxed);
     ESK_ASSERT(before > 0 && before < UINT32_MAX);

@@ -69,6 +69,7 @@ struct esk_block *esk_block_create(uint32_t capacity); /* one reference, size 0 
  * caller. */
 struct esk_block *esk_block_grow(struct esk_block *block, uint32_t capacity)
     __attribute__((returns_nonnull, warn_unused_result));
+struct esk_block *esk_block_copy(struct esk_slice bytes); /* one reference, full */
 struct esk_block *esk_block_retain(struct esk_block *block);
 void esk_block_release(struct esk_block *block); /* NULL does nothing */
 

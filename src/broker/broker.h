@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What Esker does, free of any protocol: topics, produce, consume, consumer groups. Every door calls
- * these functions, on the shard that serves the connection; they route to the shards that own the
- * partitions and call back, in the same shard's loop, exactly once.
+/* What Esker does, free of any protocol: topics, produce, consume, consumer groups. Every door
+ * calls these functions, on the shard that serves the connection; they route to the shards that own
+ * the partitions and call back, in the same shard's loop, exactly once.
  *
  * An operation struct belongs to the caller's request: it must stay until `done` ran. Inputs are
  * borrowed for as long. `done` is never called from inside the starting call. An error's text is
@@ -32,21 +32,21 @@ struct esk_broker_options {
 
     uint32_t flush_every_records;
     uint32_t flush_interval_ms;
-    uint64_t memory_bytes;          /* the whole budget: requests, tails, caches */
+    uint64_t memory_bytes; /* the whole budget: requests, tails, caches */
     uint64_t record_bytes_max;
     uint32_t fetch_records_max;
     uint64_t fetch_bytes_max;
     uint64_t retention_interval_ms;
 
-    uint64_t journal_file_bytes;    /* 64 MiB */
+    uint64_t journal_file_bytes;     /* 64 MiB */
     uint64_t journal_held_bytes_max; /* 512 MiB over all shards */
     uint32_t journal_frame_bytes_max;
-    unsigned journal_writes_max;    /* 2 */
+    unsigned journal_writes_max; /* 2 */
     uint64_t reserve_step_bytes;
     uint64_t reserve_bytes_max;
-    uint64_t pool_bytes_max;        /* 0: the default */
-    uint32_t offset_partitions;     /* 16 */
-    uint64_t segment_bytes_min;     /* 4096; what a config may ask for */
+    uint64_t pool_bytes_max;    /* 0: the default */
+    uint32_t offset_partitions; /* 16 */
+    uint64_t segment_bytes_min; /* 4096; what a config may ask for */
 
     /* In some loop; once. The process must end with a non-zero status: the disk failed. */
     void (*failed)(void *context, const struct esk_error *error);
@@ -70,13 +70,15 @@ const struct esk_broker_options *esk_broker_shard_options(const struct esk_broke
 /* Whether it serves: false once it failed or stops. Any thread. */
 bool esk_broker_ready(const struct esk_broker *broker);
 
-/* --- request memory: one budget for all doors --------------------------------------------------- */
+/* --- request memory: one budget for all doors ---------------------------------------------------
+ */
 
 /* Any loop. false: over the budget, answer 503 or wait. */
 bool esk_broker_memory_take(struct esk_broker_shard *shard, uint64_t bytes);
 void esk_broker_memory_give(struct esk_broker_shard *shard, uint64_t bytes);
 
-/* --- topics ------------------------------------------------------------------------------------ */
+/* --- topics ------------------------------------------------------------------------------------
+ */
 
 struct esk_topic_view {
     struct esk_slice name;
@@ -97,11 +99,11 @@ void esk_broker_topic_each(const struct esk_broker_shard *shard,
  * shard sees it, or the topic is gone and its data will not come back. */
 struct esk_topic_operation {
     struct esk_slice name;
-    uint32_t partition_count;                   /* create */
+    uint32_t partition_count;                     /* create */
     const struct esk_topic_config_change *config; /* create, configure: the fields given */
     void (*done)(struct esk_topic_operation *operation, enum esk_err err);
-    struct esk_topic_config resolved;           /* out: create, configure */
-    struct esk_error error;                     /* out */
+    struct esk_topic_config resolved; /* out: create, configure */
+    struct esk_error error;           /* out */
     void *internal;
 };
 void esk_broker_topic_create(struct esk_broker_shard *shard, struct esk_topic_operation *operation);
@@ -119,7 +121,8 @@ struct esk_partition_view {
 struct esk_topic_description {
     struct esk_slice name;
     void (*done)(struct esk_topic_description *description, enum esk_err err);
-    struct esk_partition_view *partitions; /* out: in order, owned by the description's caller: free() */
+    struct esk_partition_view
+        *partitions; /* out: in order, owned by the description's caller: free() */
     uint32_t partition_count;
     struct esk_topic_config config;
     struct esk_error error;
@@ -128,7 +131,8 @@ struct esk_topic_description {
 void esk_broker_topic_describe(struct esk_broker_shard *shard,
                                struct esk_topic_description *description);
 
-/* --- produce ----------------------------------------------------------------------------------- */
+/* --- produce -----------------------------------------------------------------------------------
+ */
 
 #define ESK_PARTITION_ANY (-1)
 
@@ -141,7 +145,7 @@ struct esk_produce_record {
     struct esk_slice value; /* data NULL: Kafka's null */
     const struct esk_produce_header *headers;
     uint32_t header_count;
-    int32_t partition;      /* or ESK_PARTITION_ANY: by key, else round-robin */
+    int32_t partition; /* or ESK_PARTITION_ANY: by key, else round-robin */
     /* out */
     uint32_t written_partition;
     uint64_t written_offset;
@@ -159,15 +163,16 @@ struct esk_produce {
  * one batch per partition. */
 void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce);
 
-/* --- consume ----------------------------------------------------------------------------------- */
+/* --- consume -----------------------------------------------------------------------------------
+ */
 
 struct esk_consume {
     struct esk_slice topic;
     uint32_t partition;
     uint64_t offset;
-    uint32_t records_max;  /* clamped to the broker's limits by the caller */
+    uint32_t records_max; /* clamped to the broker's limits by the caller */
     uint64_t bytes_max;
-    uint32_t wait_ms;      /* long poll: answer when there is a record, or then */
+    uint32_t wait_ms; /* long poll: answer when there is a record, or then */
     void (*done)(struct esk_consume *consume, enum esk_err err);
     /* out, on ESK_OK: whole batches, in order, checked; from the one that holds the first record
      * at or after the effective offset; enough for records_max and bytes_max, or all there is.
@@ -176,9 +181,9 @@ struct esk_consume {
         struct esk_block *block;
         uint32_t position;
         uint32_t size;
-    } *parts;
+    } * parts;
     uint32_t part_count;
-    uint64_t start_offset;   /* first kept one: an offset below it starts there */
+    uint64_t start_offset; /* first kept one: an offset below it starts there */
     uint64_t high_watermark;
     struct esk_error error;
     void *internal;
@@ -188,7 +193,8 @@ void esk_broker_consume(struct esk_broker_shard *shard, struct esk_consume *cons
 void esk_broker_consume_cancel(struct esk_broker_shard *shard, struct esk_consume *consume);
 void esk_consume_fini(struct esk_consume *consume);
 
-/* --- consumer groups --------------------------------------------------------------------------- */
+/* --- consumer groups ---------------------------------------------------------------------------
+ */
 
 struct esk_offset_commit {
     struct esk_slice group;
@@ -220,10 +226,11 @@ struct esk_offset_fetch {
 void esk_broker_offset_fetch(struct esk_broker_shard *shard, struct esk_offset_fetch *fetch);
 void esk_offset_fetch_fini(struct esk_offset_fetch *fetch);
 
-/* --- observation ------------------------------------------------------------------------------- */
+/* --- observation -------------------------------------------------------------------------------
+ */
 
-/* The broker's own series (partitions, groups, journal, memory, topics) in Prometheus text, gathered
- * from all shards; doors add theirs. */
+/* The broker's own series (partitions, groups, journal, memory, topics) in Prometheus text,
+ * gathered from all shards; doors add theirs. */
 struct esk_metrics_scrape {
     struct esk_buffer text; /* initialised by the caller; appended to */
     void (*done)(struct esk_metrics_scrape *scrape);

@@ -27,30 +27,30 @@ enum esk_event_kind {
 
 struct esk_event {
     enum esk_event_kind kind;
-    uint64_t index;             /* persisted up to, snapshot at */
-    uint64_t term;              /* of that index */
-    uint32_t count;             /* submit: entries */
-    struct esk_slice message;   /* encoded, our own format */
+    uint64_t index;           /* persisted up to, snapshot at */
+    uint64_t term;            /* of that index */
+    uint32_t count;           /* submit: entries */
+    struct esk_slice message; /* encoded, our own format */
     const struct esk_configuration *configuration;
 };
 
 /* Borrowed from the group until its next step. */
 struct esk_update {
-    bool store_state;      /* term, vote or configuration changed: store before anything else counts */
+    bool store_state; /* term, vote or configuration changed: store before anything else counts */
     uint64_t term;
     uint32_t voted_for;
-    bool append;           /* the submitted entries were accepted as first_index .. last_index */
+    bool append; /* the submitted entries were accepted as first_index .. last_index */
     uint64_t first_index;
     uint64_t last_index;
     bool append_term_entry; /* append an ESK_ENTRY_TERM at first_index as well, before any other */
-    bool truncate;         /* entries from truncate_index on are void */
+    bool truncate;          /* entries from truncate_index on are void */
     uint64_t truncate_index;
     const struct esk_slice *messages;
     const uint32_t *message_nodes;
     size_t message_count;
     uint64_t commit_index;
     enum esk_role role;
-    uint32_t leader;       /* node id, 0: unknown */
+    uint32_t leader; /* node id, 0: unknown */
 };
 
 struct esk_consensus_replica { /* for /raft */

@@ -70,7 +70,8 @@ static enum esk_err apply_kind(struct esk_partition *partition, struct eski_entr
     case ESK_ENTRY_LOG_START:
         err = read_offset(entry, &offset, error);
         if (err == ESK_OK && offset > partition->log_start) {
-            partition->log_start = offset < partition->next_offset ? offset : partition->next_offset;
+            partition->log_start =
+                offset < partition->next_offset ? offset : partition->next_offset;
             eski_log_start_applied(partition);
         }
         return err;

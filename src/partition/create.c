@@ -71,11 +71,11 @@ void esk_shard_create_partitions(struct esk_shard *shard, struct esk_partition_c
     }
 }
 
-/* --- removal ----------------------------------------------------------------------------------- */
+/* --- removal -----------------------------------------------------------------------------------
+ */
 
 static void files_gone(struct esk_mail *mail) {
-    struct esk_partition_removal *removal =
-        ESK_CONTAINER(mail, struct esk_partition_removal, mail);
+    struct esk_partition_removal *removal = ESK_CONTAINER(mail, struct esk_partition_removal, mail);
     struct esk_shard *shard = removal->shard;
     ESK_REACHED(TOPIC_DELETED);
     removal->done(removal);
@@ -84,8 +84,7 @@ static void files_gone(struct esk_mail *mail) {
 }
 
 static void remove_files(struct esk_mail *mail) {
-    struct esk_partition_removal *removal =
-        ESK_CONTAINER(mail, struct esk_partition_removal, mail);
+    struct esk_partition_removal *removal = ESK_CONTAINER(mail, struct esk_partition_removal, mail);
     struct esk_shard *shard = removal->shard;
     for (size_t i = 0; i < removal->count; i++) {
         struct esk_error error;

@@ -6,7 +6,8 @@
  * Life: created in the loop (or by recovery), executed in a worker, finished where it was created.
  * One move at a time per partition: until finish nobody else changes the segments it works on.
  *
- * Failure: ESK_ERR_NO_SPACE books nothing and may be tried again; any other error ends the broker. */
+ * Failure: ESK_ERR_NO_SPACE books nothing and may be tried again; any other error ends the broker.
+ */
 #include "partition/partition_private.h"
 
 #include "base/assert.h"
@@ -84,7 +85,8 @@ bool eski_partition_dirty(const struct esk_partition *partition) {
     return movable_index(partition) > partition->checkpoint.applied_index;
 }
 
-/* --- making one -------------------------------------------------------------------------------- */
+/* --- making one --------------------------------------------------------------------------------
+ */
 
 static struct run *add_run(struct eski_move *move, struct eski_segment *segment) {
     move->runs = esk_realloc(move->runs, (move->run_count + 1) * sizeof(struct run));
@@ -205,8 +207,7 @@ static void set_checkpoint(struct eski_move *move) {
         .applied_index = move->index,
         .applied_term = move->term,
         .next_offset = next_offset,
-        .log_start_offset =
-            partition->log_start < next_offset ? partition->log_start : next_offset,
+        .log_start_offset = partition->log_start < next_offset ? partition->log_start : next_offset,
         .segment_offset = segment->base_offset,
         .segment_bytes = bytes,
         .segment_limit_bytes = segment->limit_bytes,
@@ -238,8 +239,7 @@ static void set_snapshot(struct eski_move *move) {
     partition->machine->ops->snapshot(partition->machine, emit_snapshot, &move->snapshot);
 }
 
-struct eski_move *eski_move_create(struct esk_partition *partition, uint64_t bytes_max,
-                                   bool sync) {
+struct eski_move *eski_move_create(struct esk_partition *partition, uint64_t bytes_max, bool sync) {
     if (partition->moving || partition->checkpointing || partition->removed ||
         !eski_partition_dirty(partition)) {
         return NULL;
@@ -254,8 +254,8 @@ struct eski_move *eski_move_create(struct esk_partition *partition, uint64_t byt
     move->group_id = partition->group_id;
     move->sync = sync;
     move->index = movable_index(partition);
-    move->term = move->index == partition->applied_index ? partition->applied_term
-                                                         : partition->durable_term;
+    move->term =
+        move->index == partition->applied_index ? partition->applied_term : partition->durable_term;
     esk_buffer_init(&move->snapshot);
     if (partition->machine != NULL) {
         set_snapshot(move);
@@ -265,8 +265,7 @@ struct eski_move *eski_move_create(struct esk_partition *partition, uint64_t byt
         uint64_t index = move->index;
         uint64_t term = move->term;
         add_runs(move, count);
-        if (count == partition->tail.count ||
-            esk_tail_at(&partition->tail, count)->index > index) {
+        if (count == partition->tail.count || esk_tail_at(&partition->tail, count)->index > index) {
             move->index = index; /* nothing movable is left: the entries behind count too */
             move->term = term;
         }
@@ -293,7 +292,8 @@ void eski_move_destroy(struct eski_move *move) {
     free(move);
 }
 
-/* --- in the worker ----------------------------------------------------------------------------- */
+/* --- in the worker -----------------------------------------------------------------------------
+ */
 
 static enum esk_err execute_run(struct eski_move *move, struct run *run) {
     enum esk_err err = ESK_OK;
@@ -352,7 +352,8 @@ enum esk_err eski_move_execute(struct eski_move *move) {
     return err;
 }
 
-/* --- booking ----------------------------------------------------------------------------------- */
+/* --- booking -----------------------------------------------------------------------------------
+ */
 
 static void finish_run(struct eski_move *move, struct run *run) {
     struct eski_segment *segment = run->segment;

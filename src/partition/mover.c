@@ -12,9 +12,9 @@
 
 #include <stdlib.h>
 
-#define MOVE_BYTES_MAX (4u << 20)            /* one move: bounds how long another one waits */
-#define CHECKPOINT_FULLNESS 0.25             /* of the journal: below it nothing is urgent */
-#define URGENT_FULLNESS 0.75                 /* above it checkpoints follow without a pause */
+#define MOVE_BYTES_MAX (4u << 20)              /* one move: bounds how long another one waits */
+#define CHECKPOINT_FULLNESS 0.25               /* of the journal: below it nothing is urgent */
+#define URGENT_FULLNESS 0.75                   /* above it checkpoints follow without a pause */
 #define CHECKPOINT_PAUSE_NS UINT64_C(20000000) /* between two at CHECKPOINT_FULLNESS: 20 ms */
 #define SLICE_PAUSE_NS UINT64_C(300000) /* between two slices while there is time: 400 MB/s */
 #define RETRY_NS UINT64_C(100000000)    /* after a full disk: 0.1 s */
@@ -25,7 +25,6 @@ struct checkpoint {
     struct esk_group_state state;
     struct esk_partition *partition;
 };
-
 
 void eski_mover_note(struct esk_partition *partition, uint64_t journal_position) {
     if (!esk_deadline_queued(&partition->oldest)) {
@@ -45,7 +44,8 @@ bool eski_mover_idle(const struct esk_shard *shard) {
            esk_deadlines_min(&shard->oldest) == NULL;
 }
 
-/* --- checkpoints ------------------------------------------------------------------------------- */
+/* --- checkpoints -------------------------------------------------------------------------------
+ */
 
 static void checkpoint_persisted(struct esk_journal_append *append) {
     (void)append; /* it counts when it is durable */
@@ -89,7 +89,8 @@ static void append_checkpoint(struct esk_partition *partition,
     esk_journal_append(partition->shard->journal, &checkpoint->append);
 }
 
-/* --- moves ------------------------------------------------------------------------------------- */
+/* --- moves -------------------------------------------------------------------------------------
+ */
 
 static void move_done(struct esk_mail *mail) {
     struct eski_move *move = eski_move_of_mail(mail);
@@ -109,8 +110,7 @@ static void move_done(struct esk_mail *mail) {
                     esk_field_text("detail", error.text));
         }
         shard->mover_stuck = true;
-        esk_timer_start(shard->loop, &shard->mover_timer,
-                        esk_loop_now_ns(shard->loop) + RETRY_NS);
+        esk_timer_start(shard->loop, &shard->mover_timer, esk_loop_now_ns(shard->loop) + RETRY_NS);
     } else if (err != ESK_OK) {
         eski_shard_fail(shard, &error);
     } else {
@@ -210,8 +210,8 @@ void eski_mover_kick(struct esk_shard *shard) {
         move = pick_full(shard);
     }
     if (move != NULL) {
-        bool hurry = urgent || shard->stopping ||
-                     shard->tail_bytes * 2 > shard->options.tail_bytes_max;
+        bool hurry =
+            urgent || shard->stopping || shard->tail_bytes * 2 > shard->options.tail_bytes_max;
         eski_move_pace(move, hurry ? 0 : SLICE_PAUSE_NS);
         start_move(move);
     }

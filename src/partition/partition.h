@@ -47,7 +47,8 @@ uint64_t esk_partition_group_id(const struct esk_partition *partition);
 void esk_partition_configure(struct esk_partition *partition,
                              const struct esk_partition_settings *settings);
 
-/* --- submit ------------------------------------------------------------------------------------ */
+/* --- submit ------------------------------------------------------------------------------------
+ */
 
 /* One entry. The struct is the submitter's and must stay until done. */
 struct esk_submit {
@@ -57,19 +58,20 @@ struct esk_submit {
     bool strict;             /* durable before done, whatever the flush setting */
     struct esk_block *block; /* payload; taken. A batch's base offset and epoch are patched here */
     uint32_t record_count;
-    int64_t timestamp_ms;    /* newest record's */
+    int64_t timestamp_ms; /* newest record's */
     /* In the loop, once, never inside the submit call. ESK_ERR_UNAVAILABLE, ESK_ERR_NO_SPACE,
      * ESK_ERR_NOT_FOUND (deleted meanwhile). */
     void (*done)(struct esk_submit *submit, enum esk_err err);
-    uint64_t base_offset;    /* out: of the batch's first record */
-    struct esk_mail mail;    /* internal, for errors */
+    uint64_t base_offset; /* out: of the batch's first record */
+    struct esk_mail mail; /* internal, for errors */
     enum esk_err err;
 };
 
 /* Submits in order; waits in line while the journal, the ballast or the tails have no room. */
 void esk_partition_submit(struct esk_partition *partition, struct esk_submit *submit);
 
-/* --- read -------------------------------------------------------------------------------------- */
+/* --- read --------------------------------------------------------------------------------------
+ */
 
 /* Bytes of one whole batch or several: position, size within the block. */
 struct esk_read_part {
@@ -80,8 +82,8 @@ struct esk_read_part {
 
 #define ESK_READ_PARTS_MAX 16384 /* then the read ends early; the reader asks again */
 
-/* What a record costs in a batch beyond its key and value, at most, headers aside: a batch of its own
- * (61 bytes) and seven varints. Bytes beyond this count towards bytes_max. */
+/* What a record costs in a batch beyond its key and value, at most, headers aside: a batch of its
+ * own (61 bytes) and seven varints. Bytes beyond this count towards bytes_max. */
 #define ESK_READ_OVERHEAD_BYTES 97
 
 struct esk_read {
@@ -112,7 +114,8 @@ void esk_partition_read(struct esk_partition *partition, struct esk_read *read);
 void esk_partition_read_cancel(struct esk_read *read);
 void esk_read_release(struct esk_read *read); /* its parts and their array; any thread */
 
-/* --- view -------------------------------------------------------------------------------------- */
+/* --- view --------------------------------------------------------------------------------------
+ */
 
 struct esk_partition_figures {
     uint64_t start_offset;

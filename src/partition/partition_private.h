@@ -99,7 +99,7 @@ struct esk_shard {
     struct esk_platform *platform;
     struct esk_journal_recovery *recovery;
     struct esk_journal *journal;
-    struct esk_executor *writer;  /* moves, checkpoints, retention, removal: in order */
+    struct esk_executor *writer; /* moves, checkpoints, retention, removal: in order */
     struct esk_u64_map partitions;
     struct esk_shard_metrics metrics;
 
@@ -136,7 +136,8 @@ struct esk_shard {
     struct esk_mail mail;
 };
 
-/* --- partition.c ------------------------------------------------------------------------------- */
+/* --- partition.c -------------------------------------------------------------------------------
+ */
 
 struct esk_partition *eski_partition_create(struct esk_shard *shard,
                                             const struct esk_partition_spec *spec);
@@ -156,13 +157,15 @@ void eski_segments_drop(struct esk_partition *partition, size_t count);
 void eski_segment_keep_file(struct esk_shard *shard, struct eski_segment *segment,
                             struct esk_segment *file);
 
-/* --- apply.c ----------------------------------------------------------------------------------- */
+/* --- apply.c -----------------------------------------------------------------------------------
+ */
 
 /* Applies a committed entry; live and in recovery alike. Takes entry->block. */
 enum esk_err eski_apply(struct esk_partition *partition, struct eski_entry *entry,
                         struct esk_error *error);
 
-/* --- submit.c ---------------------------------------------------------------------------------- */
+/* --- submit.c ----------------------------------------------------------------------------------
+ */
 
 /* Appends an entry of our own without admission; block is taken; submit->done is told, if any. */
 void eski_submit_internal(struct esk_partition *partition, uint8_t kind, struct esk_block *block,
@@ -173,7 +176,8 @@ void eski_waiting_kick(struct esk_shard *shard);
 /* Begins the term: the group's first step of this life. */
 void eski_partition_begin(struct esk_partition *partition);
 
-/* --- move.c ------------------------------------------------------------------------------------ */
+/* --- move.c ------------------------------------------------------------------------------------
+ */
 
 struct eski_move;
 /* A job that moves up to bytes_max of the tail, or a machine's snapshot; sync: so that a checkpoint
@@ -191,7 +195,8 @@ struct eski_move *eski_move_of_mail(struct esk_mail *mail);
 /* Whether the partition has a state that its newest checkpoint does not cover. */
 bool eski_partition_dirty(const struct esk_partition *partition);
 
-/* --- mover.c ----------------------------------------------------------------------------------- */
+/* --- mover.c -----------------------------------------------------------------------------------
+ */
 
 void eski_mover_init(struct esk_shard *shard);
 void eski_mover_kick(struct esk_shard *shard);
@@ -200,12 +205,15 @@ void eski_mover_note(struct esk_partition *partition, uint64_t journal_position)
 void eski_mover_note_tail(struct esk_partition *partition);
 bool eski_mover_idle(const struct esk_shard *shard); /* nothing left to checkpoint */
 
-/* --- recover.c --------------------------------------------------------------------------------- */
+/* --- recover.c ---------------------------------------------------------------------------------
+ */
 
-/* What replay left: makes the group, drops files below the log start, checks that none is missing. */
+/* What replay left: makes the group, drops files below the log start, checks that none is missing.
+ */
 enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_error *error);
 
-/* --- read.c, retention.c, shard.c -------------------------------------------------------------- */
+/* --- read.c, retention.c, shard.c --------------------------------------------------------------
+ */
 
 void eski_reads_wake(struct esk_partition *partition);
 void eski_reads_end(struct esk_partition *partition, enum esk_err err);

@@ -23,7 +23,7 @@ struct fetch {
     const struct esk_storage *storage;
     struct esk_shard *shard;
     uint64_t group_id;
-    uint64_t base_offset; /* of the segment */
+    uint64_t base_offset;     /* of the segment */
     struct esk_segment *file; /* a reference, or NULL: to be opened */
     bool opened;
     bool load_index; /* sealed: from its index file; open: built */
@@ -94,7 +94,8 @@ static bool satisfied(const struct esk_read *read) {
             (content_bytes(read) >= read->bytes_max || read->records >= read->records_max));
 }
 
-/* --- from the tail ----------------------------------------------------------------------------- */
+/* --- from the tail -----------------------------------------------------------------------------
+ */
 
 static void read_tail(struct esk_read *read) {
     const struct esk_tail *tail = &read->partition->tail;
@@ -106,7 +107,8 @@ static void read_tail(struct esk_read *read) {
     }
 }
 
-/* --- from a file ------------------------------------------------------------------------------- */
+/* --- from a file -------------------------------------------------------------------------------
+ */
 
 static enum esk_err damaged(struct fetch *fetch, uint64_t position, const char *what) {
     ESK_REACHED(SEGMENT_DAMAGE);
@@ -320,8 +322,7 @@ static struct fetch *fetch_create(struct esk_read *read, struct eski_segment *se
                   : size > FETCH_BYTES_MAX ? FETCH_BYTES_MAX
                                            : size;
     if (segment->index_ready) {
-        fetch->position =
-            esk_index_find(&segment->index, read->next_offset - segment->base_offset);
+        fetch->position = esk_index_find(&segment->index, read->next_offset - segment->base_offset);
     }
     return fetch;
 }
@@ -349,7 +350,8 @@ static void read_segment(struct esk_read *read) {
     esk_post(shard->options.helpers, &fetch->mail);
 }
 
-/* --- the read ---------------------------------------------------------------------------------- */
+/* --- the read ----------------------------------------------------------------------------------
+ */
 
 static void stop_waiting(struct esk_read *read) {
     if (read->waiting) {

@@ -35,8 +35,8 @@ static enum esk_err recover_sealed(struct esk_partition *partition, uint64_t bas
     }
     if (partition->segment_count > 0 &&
         eski_segment_open_one(partition)->end_offset != base_offset) {
-        return lost(partition, eski_segment_open_one(partition)->end_offset,
-                    "the file is missing", error);
+        return lost(partition, eski_segment_open_one(partition)->end_offset, "the file is missing",
+                    error);
     }
     struct eski_segment *segment = eski_segment_add(partition, base_offset);
     segment->end_offset = summary.end_offset;
@@ -71,8 +71,8 @@ static enum esk_err recover_open(struct esk_partition *partition, bool on_disk,
     }
     if (partition->segment_count > 0 &&
         eski_segment_open_one(partition)->end_offset != checkpoint->segment_offset) {
-        return lost(partition, eski_segment_open_one(partition)->end_offset,
-                    "the file is missing", error);
+        return lost(partition, eski_segment_open_one(partition)->end_offset, "the file is missing",
+                    error);
     }
     struct eski_segment *segment = eski_segment_add(partition, checkpoint->segment_offset);
     segment->end_offset = checkpoint->next_offset;
@@ -161,11 +161,11 @@ static enum esk_err recover_snapshot(struct esk_partition *partition, struct esk
     while (err == ESK_OK && esk_reader_left(&reader) > 0) {
         struct esk_entry entry = {.index = index, .kind = partition->machine->entry_kind};
         entry.payload = esk_read_bytes(&reader, esk_read_u32(&reader));
-        err = reader.failed ? esk_fail(error, ESK_ERR_CORRUPT,
-                                       "snapshot %llu of group %016llx ends within an entry",
-                                       (unsigned long long)index,
-                                       (unsigned long long)partition->group_id)
-                            : partition->machine->ops->apply(partition->machine, &entry, error);
+        err = reader.failed
+                  ? esk_fail(error, ESK_ERR_CORRUPT,
+                             "snapshot %llu of group %016llx ends within an entry",
+                             (unsigned long long)index, (unsigned long long)partition->group_id)
+                  : partition->machine->ops->apply(partition->machine, &entry, error);
     }
     free(payload);
     return err;
@@ -196,15 +196,16 @@ enum esk_err esk_shard_recover_partition(struct esk_shard *shard,
     made->applied_term = made->durable_term = checkpoint->applied_term;
     made->next_offset = made->moved_offset = checkpoint->next_offset;
     made->log_start = checkpoint->log_start_offset;
-    enum esk_err err = spec->machine == NULL ? recover_segments(made, error)
-                                             : recover_snapshot(made, error);
+    enum esk_err err =
+        spec->machine == NULL ? recover_segments(made, error) : recover_snapshot(made, error);
     if (err == ESK_OK && partition != NULL) {
         *partition = made;
     }
     return err;
 }
 
-/* --- replay ------------------------------------------------------------------------------------ */
+/* --- replay ------------------------------------------------------------------------------------
+ */
 
 static enum esk_err settle_partition(struct esk_partition *partition, struct esk_group_state *state,
                                      struct esk_error *error) {
@@ -316,8 +317,7 @@ enum esk_err esk_shard_settle(struct esk_shard *shard, struct esk_group_state **
     uint64_t group_id;
     void *value;
     enum esk_err err = ESK_OK;
-    while (err == ESK_OK &&
-           esk_u64_map_next(&shard->partitions, &position, &group_id, &value)) {
+    while (err == ESK_OK && esk_u64_map_next(&shard->partitions, &position, &group_id, &value)) {
         struct esk_partition *partition = value;
         struct esk_group_state state;
         err = settle_partition(partition, &state, error);

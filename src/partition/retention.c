@@ -11,7 +11,8 @@
 
 #include <stdlib.h>
 
-#define PARTITIONS_PER_TURN 256 /* a look costs about 0.1 us a segment: well under a millisecond */
+#define PARTITIONS_PER_TURN 256 /* a look costs about 0.1 us a segment: well under a millisecond   \
+                                 */
 
 /* The pass that runs. */
 struct eski_retention {
@@ -160,8 +161,7 @@ static uint64_t wanted_start(const struct esk_partition *partition, int64_t now_
         const struct eski_segment *segment = partition->segments[i];
         bool old = settings->retention_ms >= 0 && segment->timestamp_ms >= 0 &&
                    now_ms - segment->timestamp_ms > settings->retention_ms;
-        bool large =
-            settings->retention_bytes >= 0 && bytes > (uint64_t)settings->retention_bytes;
+        bool large = settings->retention_bytes >= 0 && bytes > (uint64_t)settings->retention_bytes;
         if (!segment->stored || segment->end_offset > partition->checkpoint.segment_offset ||
             !(old || large)) {
             break;

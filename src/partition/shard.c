@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The shard: from recovery to the loop, and its end. A stop is a chain of conditions that every
- * event re-examines (eski_shard_step_stop): nothing waits, everything is checkpointed, files that go
- * are gone; then the journal closes. */
+ * event re-examines (eski_shard_step_stop): nothing waits, everything is checkpointed, files that
+ * go are gone; then the journal closes. */
 #include "partition/partition_private.h"
 
 #include "base/assert.h"
@@ -79,7 +79,8 @@ void esk_shard_destroy(struct esk_shard *shard) {
     free(shard);
 }
 
-/* --- start ------------------------------------------------------------------------------------- */
+/* --- start -------------------------------------------------------------------------------------
+ */
 
 /* Raises a group's term; state is what the journal is to store. */
 static void raise_term(struct esk_partition *partition, struct esk_group_state *state) {
@@ -152,7 +153,8 @@ void esk_shard_start(struct esk_shard *shard, void (*done)(void *context), void 
     esk_post(&shard->loop->executor, &shard->mail);
 }
 
-/* --- stop -------------------------------------------------------------------------------------- */
+/* --- stop --------------------------------------------------------------------------------------
+ */
 
 static void stopped(void *context) {
     struct esk_shard *shard = context;
@@ -188,7 +190,8 @@ void esk_shard_stop(struct esk_shard *shard, void (*done)(void *context), void *
     eski_shard_step_stop(shard);
 }
 
-/* --- look-ups ---------------------------------------------------------------------------------- */
+/* --- look-ups ----------------------------------------------------------------------------------
+ */
 
 struct esk_loop *esk_shard_loop(const struct esk_shard *shard) {
     return shard->loop;

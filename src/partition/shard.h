@@ -3,8 +3,8 @@
  * (moving tails to segments, checkpoints, retention).
  *
  * Life: esk_shard_recover and the calls up to esk_shard_open run in one worker or thread and block,
- * before anything is served; esk_shard_start hands the shard to its loop, which owns it from then on;
- * esk_shard_stop ends it. */
+ * before anything is served; esk_shard_start hands the shard to its loop, which owns it from then
+ * on; esk_shard_stop ends it. */
 #ifndef ESK_PARTITION_SHARD_H
 #define ESK_PARTITION_SHARD_H
 
@@ -71,7 +71,8 @@ struct esk_partition_creation {
 void esk_shard_create_partitions(struct esk_shard *shard, struct esk_partition_creation *creation);
 
 /* Drops partitions: waiting reads end, waiting submits fail with ESK_ERR_NOT_FOUND, the journal
- * forgets the groups, files go. done when the files are gone (or were reported as not removable). */
+ * forgets the groups, files go. done when the files are gone (or were reported as not removable).
+ */
 struct esk_partition_removal {
     const uint64_t *group_ids;
     size_t count;
@@ -81,8 +82,8 @@ struct esk_partition_removal {
 };
 void esk_shard_remove_partitions(struct esk_shard *shard, struct esk_partition_removal *removal);
 
-/* One retention pass over this shard's partitions; done when the files of dropped segments are gone.
- * A pass begun before does not count: called during one, it waits for the next. */
+/* One retention pass over this shard's partitions; done when the files of dropped segments are
+ * gone. A pass begun before does not count: called during one, it waits for the next. */
 struct esk_retention_pass {
     void (*done)(struct esk_retention_pass *pass);
     uint64_t segments_deleted; /* out */

@@ -78,8 +78,8 @@ static void apply_committed(struct esk_partition *partition, uint64_t commit_ind
         bool term = pending->entry.entry.kind == ESK_ENTRY_TERM;
         bool records = pending->entry.entry.kind == ESK_ENTRY_BATCH;
         pending->entry.journal_position = pending->append.position;
-        enum esk_err err = partition->removed ? ESK_ERR_NOT_FOUND
-                                              : eski_apply(partition, &pending->entry, &error);
+        enum esk_err err =
+            partition->removed ? ESK_ERR_NOT_FOUND : eski_apply(partition, &pending->entry, &error);
         ESK_ASSERT(err == ESK_OK || partition->removed); /* checked before the submit */
         esk_block_release(pending->entry.block);
         pending->entry.block = NULL;
@@ -210,7 +210,8 @@ static void submit_now(struct esk_submit *submit) {
     append(pending);
 }
 
-/* --- admission --------------------------------------------------------------------------------- */
+/* --- admission ---------------------------------------------------------------------------------
+ */
 
 static void grow_done(struct esk_mail *mail) {
     struct esk_shard *shard = ESK_CONTAINER(mail, struct esk_shard, grow_mail);
@@ -269,8 +270,7 @@ static enum esk_err admit(struct esk_shard *shard, const struct esk_submit *subm
 }
 
 static void wait_for_room(struct esk_shard *shard) {
-    esk_timer_start(shard->loop, &shard->room_timer,
-                    esk_loop_now_ns(shard->loop) + ROOM_RETRY_NS);
+    esk_timer_start(shard->loop, &shard->room_timer, esk_loop_now_ns(shard->loop) + ROOM_RETRY_NS);
     eski_mover_kick(shard);
 }
 
@@ -313,7 +313,8 @@ void esk_partition_submit(struct esk_partition *partition, struct esk_submit *su
     }
 }
 
-/* --- the first entry of a term ----------------------------------------------------------------- */
+/* --- the first entry of a term -----------------------------------------------------------------
+ */
 
 void eski_partition_begin(struct esk_partition *partition) {
     const struct esk_event event = {.kind = ESK_EVENT_STATE_STORED};
