@@ -5,7 +5,7 @@
 #define ESK_BASE_ASSERT_H
 
 /* Prints the place and the condition to stderr and aborts. Any thread. */
-_Noreturn void esk_assert_fail(const char *file, int line, const char *condition);
+void esk_assert_fail(const char *file, int line, const char *condition) __attribute__((noreturn));
 
 #define ESK_ASSERT(condition)                                                                      \
     (__builtin_expect(!!(condition), 1) ? (void)0 : esk_assert_fail(__FILE__, __LINE__, #condition))
