@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the text of an option's value means, by the option's type. */
+#include "base/checked.h"
+#include "esker/options_private.h"
+
+#include <arpa/inet.h>
+#include <string.h>
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit size_units[] = {
+    {"", 1},           {"kB", 1000},      {"MB", 1000000},   {"GB", 1000000000},
+    {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}, {NULL, 0},
+};
+static const struct unit duration_units[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0},
+};
+static const struct unit integer_units[] = {{"", 1}, {NULL, 0}};
+
+/* Digits, then perhaps spaces and a unit. False: neither that nor within 64 bits. */
+static bool read_number(const char *text, const struct unit *units, uint64_t *number) {
+    const char *at = text;
+    uint64_t value = 0;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (ESK_MULTIPLY_OVERFLOWS(value, 10, &value) ||
+            ESK_ADD_OVERFLOWS(value, (uint64_t)(*at - '0'), &value)) {
+            return false;
+        }
+    }
+    if (at == text) {
+        return false;
+    }
+    at += strspn(at, " ");
+    for (; units->name; units++) {
+        if (strcmp(at, units->name) == 0) {
+            return !ESK_MULTIPLY_OVERFLOWS(value, units->factor, number);
+        }
+    }
+    return false;
+}
+
+static enum esk_err read_ranged(const struct esk_option_description *option, const char *text,
+                                const struct unit *units, const char *kind, uint64_t *number,
+                                struct esk_error *error) {
+    uint64_t value = 0;
+    const char *wrong = NULL;
+    if (!read_number(text, units, &value)) {
+        wrong = kind;
+    } else if (value < option->min) {
+        wrong = "too small";
+    } else if (value > option->max) {
+        wrong = "too large";
+    }
+    if (wrong) {
+        return esk_fail(error, ESK_ERR_INVALID, "%s; allowed is %s to %s", wrong, option->min_text,
+                        option->max_text);
+    }
+    *number = value;
+    return ESK_OK;
+}
+
+static bool is_address(const char *text) {
+    const char *colon = strrchr(text, ':');
+    uint64_t port = 0;
+    if (!colon || colon == text || strlen(colon) > 6 ||
+        !read_number(colon + 1, integer_units, &port) || port > 65535) {
+        return false;
+    }
+    size_t size = (size_t)(colon - text);
+    char host[256];
+    if (size >= sizeof(host)) {
+        return false;
+    }
+    memcpy(host, text, size);
+    host[size] = '\0';
+    if (host[0] != '[') {
+        return strpbrk(host, ":[] \t") == NULL;
+    }
+    struct in6_addr parsed;
+    host[size - 1] = '\0';
+    return text[size - 1] == ']' && inet_pton(AF_INET6, host + 1, &parsed) == 1;
+}
+
+static enum esk_err read_choice(const struct esk_option_description *option, const char *text,
+                                uint64_t *number, struct esk_error *error) {
+    for (uint64_t i = 0; option->choices[i]; i++) {
+        if (strcmp(text, option->choices[i]) == 0) {
+            *number = i;
+            return ESK_OK;
+        }
+    }
+    return esk_fail(error, ESK_ERR_INVALID, "unknown; allowed is %s", option->value);
+}
+
+enum esk_err eski_option_read(const struct esk_option_description *option, const char *text,
+                              uint64_t *number, struct esk_error *error) {
+    switch (option->type) {
+    case ESK_OPTION_TYPE_INTEGER:
+        return read_ranged(option, text, integer_units, "not a whole number", number, error);
+    case ESK_OPTION_TYPE_SIZE:
+        return read_ranged(option, text, size_units,
+                           "not a size (bytes, or kB MB GB KiB MiB GiB behind a whole number)",
+                           number, error);
+    case ESK_OPTION_TYPE_DURATION:
+        return read_ranged(option, text, duration_units,
+                           "not a duration (a whole number with ms, s, m, h or d)", number, error);
+    case ESK_OPTION_TYPE_CHOICE:
+        return read_choice(option, text, number, error);
+    case ESK_OPTION_TYPE_ADDRESS:
+        return is_address(text)
+                   ? ESK_OK
+                   : esk_fail(error, ESK_ERR_INVALID,
+                              "not an address; allowed is %s, such as 127.0.0.1:9000 or "
+                              "[::1]:9000, with a port from 0 to 65535",
+                              option->value);
+    case ESK_OPTION_TYPE_PATH:
+        return *text ? ESK_OK : esk_fail(error, ESK_ERR_INVALID, "empty; allowed is a path");
+    case ESK_OPTION_TYPE_FLAG:
+        break;
+    }
+    return esk_fail(error, ESK_ERR_INVALID, "it takes no value");
+}
