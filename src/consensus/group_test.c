@@ -83,7 +83,8 @@ static void submit_is_refused_before_the_term_is_stored(void **unused) {
 static void submit_gives_consecutive_indexes_and_commits_nothing(void **unused) {
     (void)unused;
     struct esk_group *group = create_leader();
-    struct esk_update update = step(group, (struct esk_event){.kind = ESK_EVENT_SUBMIT, .count = 3});
+    struct esk_update update =
+        step(group, (struct esk_event){.kind = ESK_EVENT_SUBMIT, .count = 3});
     assert_true(update.append);
     assert_int_equal(update.first_index, 2);
     assert_int_equal(update.last_index, 4);

@@ -33,24 +33,26 @@ struct esk_journal_metrics {
 
 struct esk_journal_options {
     struct esk_platform *platform;
-    struct esk_loop *loop;  /* the owner */
-    const char *folder;     /* this journal's own; made by open when missing */
-    uint32_t shard;         /* for metrics and messages */
-    uint64_t file_bytes;    /* of a journal file; 64 MiB in production */
-    uint64_t held_bytes_max; /* not yet recyclable: beyond it has_room is false */
+    struct esk_loop *loop;    /* the owner */
+    const char *folder;       /* this journal's own; made by open when missing */
+    uint32_t shard;           /* for metrics and messages */
+    uint64_t file_bytes;      /* of a journal file; 64 MiB in production */
+    uint64_t held_bytes_max;  /* not yet recyclable: beyond it has_room is false */
     uint32_t frame_bytes_max; /* payload gathered into one write, unless one entry is larger */
-    unsigned writes_max;    /* in flight: 2 */
-    uint32_t flush_every_records; /* 1: strict; N: flush after N relaxed records; 0: interval only */
-    uint32_t flush_interval_ms;   /* for relaxed entries */
+    unsigned writes_max;      /* in flight: 2 */
+    uint32_t
+        flush_every_records;    /* 1: strict; N: flush after N relaxed records; 0: interval only */
+    uint32_t flush_interval_ms; /* for relaxed entries */
     const struct esk_log *log;
     struct esk_journal_metrics *metrics;
     /* All in the loop. */
     void (*failed)(void *context, const struct esk_error *error); /* once; the broker must end */
-    void (*room)(void *context); /* has_room turned true again */
+    void (*room)(void *context);                                  /* has_room turned true again */
     void *context;
 };
 
-/* --- recovery: in a worker --------------------------------------------------------------------- */
+/* --- recovery: in a worker ---------------------------------------------------------------------
+ */
 
 struct esk_journal_recovery;
 
@@ -63,8 +65,8 @@ enum esk_err esk_journal_recover(const struct esk_journal_options *options,
 
 /* The groups found, in order of id; index 0 .. count-1. */
 size_t esk_journal_recovery_count(const struct esk_journal_recovery *recovery);
-const struct esk_group_state *esk_journal_recovery_state(const struct esk_journal_recovery *recovery,
-                                                         size_t index);
+const struct esk_group_state *
+esk_journal_recovery_state(const struct esk_journal_recovery *recovery, size_t index);
 const struct esk_group_state *esk_journal_recovery_find(const struct esk_journal_recovery *recovery,
                                                         uint64_t group_id); /* NULL: unknown */
 
@@ -72,11 +74,11 @@ const struct esk_group_state *esk_journal_recovery_find(const struct esk_journal
  * checkpoint that no later entry cut off (an entry with index i replaces all earlier ones of its
  * group from i on). payload is borrowed for the call. May be called more than once (group 0 first:
  * only_group, or UINT64_MAX for all). Stops at the first error of visit. */
-enum esk_err esk_journal_recovery_replay(
-    struct esk_journal_recovery *recovery, uint64_t only_group,
-    enum esk_err (*visit)(void *context, uint64_t group_id, const struct esk_entry *entry,
-                          struct esk_error *error),
-    void *context, struct esk_error *error);
+enum esk_err esk_journal_recovery_replay(struct esk_journal_recovery *recovery, uint64_t only_group,
+                                         enum esk_err (*visit)(void *context, uint64_t group_id,
+                                                               const struct esk_entry *entry,
+                                                               struct esk_error *error),
+                                         void *context, struct esk_error *error);
 
 /* Frees it without opening (a layout change, a refused start). */
 void esk_journal_recovery_destroy(struct esk_journal_recovery *recovery);
@@ -90,16 +92,17 @@ enum esk_err esk_journal_open(const struct esk_journal_options *options,
                               const struct esk_group_state *states, size_t count,
                               struct esk_journal **journal, struct esk_error *error);
 
-/* --- running: in the loop ---------------------------------------------------------------------- */
+/* --- running: in the loop ----------------------------------------------------------------------
+ */
 
 /* One append, part of the submitter's memory; the journal's from append until `durable` ran. */
 struct esk_journal_append {
     struct esk_link link;
     uint64_t group_id;
-    struct esk_entry entry;   /* kind, index, term, payload; the payload is borrowed likewise */
+    struct esk_entry entry; /* kind, index, term, payload; the payload is borrowed likewise */
     const struct esk_group_state *state; /* instead of an entry, when not NULL: stored as newest */
-    uint32_t records;         /* counted by metrics and flush_every_records */
-    bool strict;              /* persisted means durable, whatever the flush setting */
+    uint32_t records;                    /* counted by metrics and flush_every_records */
+    bool strict;                         /* persisted means durable, whatever the flush setting */
     /* persisted: written by the flush policy (durable when strict): consensus may count it.
      * durable: on the device, with everything appended earlier. Each is called once, in the order
      * of appending, persisted first; with `failed` called instead nothing more comes. */

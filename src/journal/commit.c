@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Group commit: everything that arrived meanwhile goes into one frame, as soon as a write slot is
+ * free. Building runs from a mail to oneself, behind the mails that have arrived, so all appends
+ * of one turn share a frame; while all slots are busy appends gather for the next one. The frame
+ * is built in the slot's aligned buffer, in the loop; its flusher copies large payloads (they are
+ * borrowed until they are durable), adds the checksum and writes. */
+#include "journal/journal_private.h"
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/mutation.h"
+
+#include <stdlib.h>
+
+/* --- in the flusher -----------------------------------------------------------------------------
+ */
+
+static void flushed_in_loop(struct esk_mail *mail) {
+    eski_flushed(ESK_CONTAINER(mail, struct eski_slot, mail));
+}
+
+static enum esk_err flush_write(struct eski_slot *slot, struct esk_file *file) {
+    for (size_t i = 0; i < slot->copy_count; i++) {
+        memcpy(slot->copies[i].to, slot->copies[i].from.data, slot->copies[i].from.size);
+    }
+    slot->copy_count = 0; /* a second try does not copy again */
+    eski_frame_seal(slot->buffer, slot->size);
+    struct esk_slice bytes = esk_slice(slot->buffer, slot->size);
+    return esk_file_write(file, &bytes, 1, slot->position, &slot->error);
+}
+
+static void flush_in_worker(struct esk_mail *mail) {
+    struct eski_slot *slot = ESK_CONTAINER(mail, struct eski_slot, mail);
+    struct esk_journal *journal = slot->journal;
+    unsigned own = ESK_MUTATED(FAILED_SYNC_TOLD_ONCE) ? 0 : slot->number;
+    uint64_t begin = esk_monotonic_ns(journal->options.platform);
+    enum esk_err err = ESK_OK;
+    slot->result_final = slot->syncing;
+    if (!slot->syncing) {
+        err = flush_write(slot, slot->files[0]->descriptors[own]);
+    }
+    if (err == ESK_OK && (slot->syncing || journal->mode == ESKI_MODE_SYNC)) {
+        slot->result_final = true;
+        for (unsigned i = 0; i < 2 && err == ESK_OK && slot->files[i]; i++) {
+            err = esk_file_sync(slot->files[i]->descriptors[own], &slot->error);
+        }
+    }
+    slot->duration_ns = esk_monotonic_ns(journal->options.platform) - begin;
+    slot->result = err;
+    mail->run = flushed_in_loop;
+    esk_post(&journal->options.loop->executor, mail);
+}
+
+void eski_slot_post(struct eski_slot *slot) {
+    slot->busy = true;
+    slot->mail.run = flush_in_worker;
+    esk_post(slot->worker, &slot->mail);
+}
+
+struct eski_slot *eski_slot_free(struct esk_journal *journal) {
+    for (unsigned i = 0; i < journal->options.writes_max; i++) {
+        if (!journal->slots[i].busy && !journal->slots[i].stalled) {
+            return &journal->slots[i];
+        }
+    }
+    return NULL;
+}
+
+/* --- in the loop --------------------------------------------------------------------------------
+ */
+
+size_t eski_append_size(const struct esk_journal_append *append) {
+    if (eski_is_forget(append)) {
+        return ESKI_RECORD_HEADER_BYTES;
+    }
+    return append->state ? eski_state_record_size(append->state)
+                         : ESKI_ENTRY_HEADER_BYTES + append->entry.payload.size;
+}
+
+/* Bytes of the appends that go into the next frame: as many as fit, at least one. */
+static size_t gather(const struct esk_journal *journal, size_t *count) {
+    size_t bytes = 0;
+    *count = 0;
+    for (const struct esk_link *link = journal->queue.next; link != &journal->queue;
+         link = link->next) {
+        size_t size = eski_append_size(ESK_CONTAINER(link, struct esk_journal_append, link));
+        if (*count > 0 && bytes + size > journal->options.frame_bytes_max) {
+            break;
+        }
+        bytes += size;
+        (*count)++;
+    }
+    return bytes;
+}
+
+static void reserve(struct eski_slot *slot, size_t size) {
+    if (slot->capacity < size) {
+        size_t capacity = 4 * (size_t)ESKI_BLOCK_BYTES;
+        while (capacity < size) {
+            capacity *= 2;
+        }
+        free(slot->buffer);
+        slot->buffer = eski_aligned_alloc(capacity);
+        slot->capacity = capacity;
+    }
+}
+
+static uint8_t *put_entry(struct esk_journal *journal, struct eski_slot *slot, uint8_t *at,
+                          const struct esk_journal_append *append) {
+    const struct esk_slice *payload = &append->entry.payload;
+    at = eski_entry_encode(at, append->group_id, &append->entry);
+    if (payload->size >= ESKI_COPY_BYTES_MIN && slot->copy_count < ESKI_COPIES_MAX) {
+        slot->copies[slot->copy_count++] = (struct eski_copy){at, *payload};
+    } else if (payload->size > 0) {
+        memcpy(at, payload->data, payload->size);
+    }
+    struct eski_group *group = eski_group_obtain(&journal->groups, append->group_id);
+    (void)eski_group_enter(&journal->groups, group, append->entry.index, journal->current);
+    return at + payload->size;
+}
+
+static uint8_t *put_append(struct esk_journal *journal, struct eski_slot *slot, uint8_t *at,
+                           const struct esk_journal_append *append) {
+    if (eski_is_forget(append)) {
+        struct eski_group *group = eski_group_find(&journal->groups, append->group_id);
+        if (group) {
+            eski_group_remove(&journal->groups, group);
+        }
+        return eski_forget_encode(at, append->group_id);
+    }
+    if (append->state) {
+        struct eski_group *group = eski_group_obtain(&journal->groups, append->group_id);
+        at = eski_state_encode(at, append->state);
+        eski_group_store(&journal->groups, group, append->state, journal->current);
+        return at;
+    }
+    return put_entry(journal, slot, at, append);
+}
+
+/* States whose newest copy is in older files, up to `bytes`. */
+static uint8_t *put_carried(struct esk_journal *journal, uint8_t *at, size_t bytes,
+                            uint32_t *records) {
+    uint8_t *end = at + bytes;
+    struct esk_link *link = journal->files.next;
+    while (link != &journal->current->link && (size_t)(end - at) >= ESKI_STATE_BYTES_MAX) {
+        struct eski_file *file = ESK_CONTAINER(link, struct eski_file, link);
+        struct esk_link *first = esk_list_first(&file->states);
+        if (!first) {
+            link = link->next;
+            continue;
+        }
+        struct eski_group *group = ESK_CONTAINER(first, struct eski_group, link);
+        struct esk_group_state state = group->state;
+        at = eski_state_encode(at, &state);
+        eski_group_store(&journal->groups, group, &state, journal->current);
+        (*records)++;
+        ESK_REACHED(JOURNAL_CARRY);
+    }
+    return at;
+}
+
+static struct eski_frame *frame_push(struct esk_journal *journal) {
+    size_t at = (journal->frame_first + journal->frame_count) % ESKI_FRAMES_MAX;
+    ESK_ASSERT(journal->frame_count < ESKI_FRAMES_MAX);
+    if (journal->frame_count++ > 0) {
+        ESK_REACHED(TWO_WRITES_OUT);
+    }
+    return &journal->frames[at];
+}
+
+/* Moves `count` appends from the queue into the frame. */
+static uint8_t *put_queue(struct esk_journal *journal, struct eski_slot *slot, uint8_t *at,
+                          size_t count) {
+    struct eski_frame *frame = slot->frame;
+    for (size_t i = 0; i < count; i++) {
+        struct esk_link *link = esk_list_first(&journal->queue);
+        struct esk_journal_append *append = ESK_CONTAINER(link, struct esk_journal_append, link);
+        at = put_append(journal, slot, at, append);
+        frame->records += append->records;
+        frame->strict = frame->strict || append->strict;
+        journal->built_position = append->position;
+        esk_list_remove(link);
+        esk_list_append(&journal->pending, link);
+        if (!journal->unpersisted) {
+            journal->unpersisted = link;
+        }
+    }
+    return at;
+}
+
+static void frame_finish(struct esk_journal *journal, struct eski_slot *slot, uint8_t *end,
+                         uint32_t records) {
+    struct eski_frame *frame = slot->frame;
+    struct eski_file *file = journal->current;
+    size_t used = (size_t)(end - slot->buffer);
+    size_t size = ESK_ALIGN_UP(used, (size_t)ESKI_BLOCK_BYTES);
+    memset(end, 0, size - used);
+    slot->size = (uint32_t)size;
+    slot->files[0] = file;
+    slot->files[1] = NULL;
+    slot->position = file->position;
+    slot->syncing = false;
+    struct eski_frame_header header = {
+        .size = slot->size,
+        .used = (uint32_t)used,
+        .records = records,
+        .file = file->number,
+        .position = file->position,
+        .generation = file->generation,
+        .sequence = journal->sequence_next++,
+        .durable_upto = journal->durable_sequence,
+        .oldest_file = eski_oldest_file(journal),
+    };
+    eski_frame_header_encode(&header, slot->buffer);
+    file->position += size;
+    file->last_sequence = header.sequence;
+    frame->sequence = header.sequence;
+    frame->end_position = journal->built_position;
+    journal->vouched_sequence = header.durable_upto;
+    if (records > 0) {
+        journal->content_sequence = header.sequence;
+    } else {
+        ESK_REACHED(JOURNAL_EMPTY_FRAME);
+    }
+}
+
+static void build_frame(struct esk_journal *journal, struct eski_slot *slot) {
+    size_t count;
+    size_t bytes = ESKI_FRAME_HEADER_BYTES + gather(journal, &count);
+    eski_files_roll(journal, ESK_ALIGN_UP(bytes + ESKI_CARRY_BYTES, (size_t)ESKI_BLOCK_BYTES));
+    bool carry = eski_carry_pending(journal);
+    reserve(slot, ESK_ALIGN_UP(bytes + (carry ? ESKI_CARRY_BYTES : 0), (size_t)ESKI_BLOCK_BYTES));
+    slot->frame = frame_push(journal);
+    *slot->frame = (struct eski_frame){.strict = journal->want_empty};
+    slot->copy_count = 0;
+    journal->want_empty = false;
+    uint32_t records = (uint32_t)count;
+    uint8_t *at = put_queue(journal, slot, slot->buffer + ESKI_FRAME_HEADER_BYTES, count);
+    if (carry) {
+        at = put_carried(journal, at, ESKI_CARRY_BYTES, &records);
+    }
+    frame_finish(journal, slot, at, records);
+    if (count > 0) {
+        esk_histogram_record(&journal->options.metrics->commit_records, slot->frame->records);
+    }
+    eski_slot_post(slot);
+}
+
+static void build_run(struct esk_mail *mail) {
+    struct esk_journal *journal = ESK_CONTAINER(mail, struct esk_journal, build_mail);
+    journal->build_posted = false;
+    struct eski_slot *slot;
+    bool built = false;
+    while (
+        !journal->failed && journal->stalled == 0 && journal->frame_count < ESKI_FRAMES_MAX - 1 &&
+        (!esk_list_empty(&journal->queue) || journal->want_empty || eski_carry_pending(journal)) &&
+        (slot = eski_slot_free(journal)) != NULL) {
+        build_frame(journal, slot);
+        built = true;
+    }
+    if (built) {
+        eski_files_account(journal);
+        eski_files_prepare(journal);
+        eski_deliver(journal); /* nothing new, unless mutated */
+        eski_room_update(journal);
+    }
+}
+
+void eski_build_schedule(struct esk_journal *journal) {
+    if (journal->build_posted || journal->failed || journal->stalled > 0 ||
+        (esk_list_empty(&journal->queue) && !journal->want_empty && !eski_carry_pending(journal)) ||
+        !eski_slot_free(journal)) {
+        return;
+    }
+    journal->build_posted = true;
+    journal->build_mail.run = build_run;
+    esk_post(&journal->options.loop->executor, &journal->build_mail);
+}

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of a running journal, seen from its loop: the current one, the next one, which the helper
+ * makes when the current one is half full, and older ones, which are released in order of number
+ * once no group needs them. Releasing takes a frame that says so (`oldest_file`) to be durable
+ * first; then the helper renames the file to a spare, from which a later file is made. */
+#include "journal/journal_private.h"
+
+#include "base/assert.h"
+#include "base/memory.h"
+#include "base/mutation.h"
+
+#include <stdlib.h>
+
+struct eski_file *eski_file_create(struct esk_journal *journal, uint64_t number) {
+    struct eski_file *file = esk_alloc_zeroed(1, sizeof(*file));
+    file->journal = journal;
+    file->number = number;
+    file->position = ESKI_BLOCK_BYTES;
+    esk_list_init(&file->link);
+    esk_list_init(&file->states);
+    return file;
+}
+
+void eski_file_close(struct eski_file *file) {
+    for (unsigned i = 0; i < ESKI_WRITES_MAX; i++) {
+        esk_file_close(file->descriptors[i]);
+        file->descriptors[i] = NULL;
+    }
+}
+
+void eski_file_destroy(struct eski_file *file) {
+    eski_file_close(file);
+    free(file);
+}
+
+void eski_files_destroy(struct esk_link *files) {
+    while (!esk_list_empty(files)) {
+        struct esk_link *link = esk_list_first(files);
+        esk_list_remove(link);
+        eski_file_destroy(ESK_CONTAINER(link, struct eski_file, link));
+    }
+}
+
+uint64_t eski_oldest_file(const struct esk_journal *journal) {
+    return ESK_CONTAINER(journal->files.next, struct eski_file, link)->number;
+}
+
+bool eski_carry_pending(const struct esk_journal *journal) {
+    const struct eski_file *first = ESK_CONTAINER(journal->files.next, struct eski_file, link);
+    for (const struct eski_file *file = first; file != journal->current;
+         file = ESK_CONTAINER(file->link.next, struct eski_file, link)) {
+        if (!esk_list_empty(&file->states)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+void eski_files_account(struct esk_journal *journal) {
+    uint64_t bytes = 0;
+    bool held = false;
+    for (struct esk_link *link = journal->files.next; link != &journal->files; link = link->next) {
+        const struct eski_file *file = ESK_CONTAINER(link, struct eski_file, link);
+        held = held || file->held > 0;
+        bytes += held ? file->position : 0;
+    }
+    journal->held_bytes = bytes;
+}
+
+/* --- the next file ------------------------------------------------------------------------------
+ */
+
+static void prepared(struct esk_mail *mail) {
+    struct eski_prepare *prepare = ESK_CONTAINER(mail, struct eski_prepare, mail);
+    struct esk_journal *journal = prepare->journal;
+    journal->helper_jobs--;
+    journal->preparing = false;
+    if (prepare->result != ESK_OK) {
+        eski_file_destroy(prepare->file);
+    }
+    if (prepare->result == ESK_OK) {
+        journal->next = prepare->file;
+        journal->prepare_no_space = false;
+        journal->number_next++;
+    } else if (prepare->result == ESK_ERR_NO_SPACE) {
+        ESK_REACHED(JOURNAL_NO_SPACE);
+        if (!journal->prepare_no_space) {
+            ESK_LOG(journal->options.log, ESK_LOG_WARN, "journal_no_space", prepare->error.text,
+                    esk_field_u64("shard", journal->options.shard));
+        }
+        journal->prepare_no_space = true;
+    } else if (prepare->result != ESK_ERR_AGAIN) {
+        eski_fail(journal, &prepare->error);
+    }
+    eski_settle(journal);
+}
+
+static void prepare_in_helper(struct esk_mail *mail) {
+    struct eski_prepare *prepare = ESK_CONTAINER(mail, struct eski_prepare, mail);
+    struct esk_journal *journal = prepare->journal;
+    prepare->result = eski_prepare_run(journal, prepare, &prepare->error);
+    mail->run = prepared;
+    esk_post(&journal->options.loop->executor, mail);
+}
+
+void eski_files_prepare(struct esk_journal *journal) {
+    struct eski_file *current = journal->current;
+    bool wanted = current->prepared_bytes == 0
+                      ? journal->durable_position > 0
+                      : current->position > journal->options.file_bytes / 2;
+    if (!wanted || journal->next || journal->preparing || journal->closing || journal->failed ||
+        (journal->prepare_no_space && journal->retry_at_ns != 0)) {
+        return;
+    }
+    struct eski_prepare *prepare = &journal->prepare;
+    memset(prepare, 0, sizeof(*prepare));
+    prepare->journal = journal;
+    prepare->header = journal->header;
+    prepare->header.file = journal->number_next;
+    prepare->header.previous_file = current->number;
+    prepare->file = eski_file_create(journal, journal->number_next);
+    prepare->file->generation = journal->header.generation;
+    prepare->fill = true;
+    if (journal->spare_count > 0) {
+        prepare->spare = journal->spares[0];
+        journal->spare_count--;
+        memmove(journal->spares, journal->spares + 1,
+                journal->spare_count * sizeof(journal->spares[0]));
+    }
+    prepare->mail.run = prepare_in_helper;
+    journal->preparing = true;
+    journal->helper_jobs++;
+    atomic_store_explicit(&journal->hurry, false, memory_order_relaxed);
+    esk_post(journal->helper, &prepare->mail);
+}
+
+/* An older file, the one before the current, that is not durable yet: a sync covers two files. */
+static bool older_undurable(const struct esk_journal *journal) {
+    const struct esk_link *link = journal->current->link.previous;
+    return link != &journal->files &&
+           ESK_CONTAINER(link, struct eski_file, link)->last_sequence > journal->durable_sequence;
+}
+
+bool eski_files_roll(struct esk_journal *journal, size_t frame_bytes) {
+    struct eski_file *current = journal->current;
+    bool full =
+        current->prepared_bytes == 0 || current->position + frame_bytes > current->prepared_bytes;
+    if (!full) {
+        return false;
+    }
+    if (!journal->next || older_undurable(journal)) {
+        if (journal->preparing) {
+            atomic_store_explicit(&journal->hurry, true, memory_order_relaxed);
+        }
+        ESK_REACHED(JOURNAL_UNPREPARED);
+        return false;
+    }
+    ESK_REACHED(JOURNAL_ROLL);
+    journal->current = journal->next;
+    journal->next = NULL;
+    esk_list_append(&journal->files, &journal->current->link);
+    return true;
+}
+
+/* --- release ------------------------------------------------------------------------------------
+ */
+
+struct discard {
+    struct esk_mail mail;
+    struct esk_journal *journal;
+    uint64_t number;
+};
+
+static void discarded(struct esk_mail *mail) {
+    struct discard *discard = ESK_CONTAINER(mail, struct discard, mail);
+    struct esk_journal *journal = discard->journal;
+    free(discard);
+    journal->helper_jobs--;
+    eski_settle(journal);
+}
+
+static void discard_in_helper(struct esk_mail *mail) {
+    struct discard *discard = ESK_CONTAINER(mail, struct discard, mail);
+    eski_discard_run(discard->journal, discard->number);
+    mail->run = discarded;
+    esk_post(&discard->journal->options.loop->executor, mail);
+}
+
+void eski_files_spare(struct esk_journal *journal, uint64_t number) {
+    if (journal->spare_count < ESKI_SPARES_MAX) {
+        journal->spares[journal->spare_count++] = number;
+        return;
+    }
+    struct discard *discard = esk_alloc_zeroed(1, sizeof(*discard));
+    discard->mail.run = discard_in_helper;
+    discard->journal = journal;
+    discard->number = number;
+    journal->helper_jobs++;
+    esk_post(journal->helper, &discard->mail);
+}
+
+static void released(struct esk_mail *mail) {
+    struct eski_file *file = ESK_CONTAINER(mail, struct eski_file, mail);
+    struct esk_journal *journal = file->journal;
+    journal->helper_jobs--;
+    if (file->result != ESK_OK) {
+        eski_fail(journal, &file->error);
+    } else {
+        ESK_REACHED(JOURNAL_RECYCLE);
+        eski_files_spare(journal, file->number);
+        journal->retry_at_ns = journal->retry_at_ns ? 1 : 0; /* room may be back */
+    }
+    eski_file_destroy(file);
+    eski_settle(journal);
+}
+
+static void release_in_helper(struct esk_mail *mail) {
+    struct eski_file *file = ESK_CONTAINER(mail, struct eski_file, mail);
+    struct esk_journal *journal = file->journal;
+    eski_file_close(file);
+    file->result =
+        eski_to_spare(journal->options.platform, journal->folder, file->number, &file->error);
+    mail->run = released;
+    esk_post(&journal->options.loop->executor, mail);
+}
+
+void eski_files_post_release(struct eski_file *file) {
+    file->mail.run = release_in_helper;
+    file->journal->helper_jobs++;
+    esk_post(file->journal->helper, &file->mail);
+}
+
+void eski_files_release(struct esk_journal *journal) {
+    for (;;) {
+        struct eski_file *file = ESK_CONTAINER(journal->files.next, struct eski_file, link);
+        if (file == journal->current || file->last_sequence > journal->durable_sequence ||
+            !esk_list_empty(&file->states) || file->held > 0) {
+            break;
+        }
+        esk_list_remove(&file->link);
+        esk_list_append(&journal->retiring, &file->link);
+        file->release_sequence = journal->sequence_next; /* the next frame tells */
+    }
+    while (!esk_list_empty(&journal->retiring)) {
+        struct eski_file *file = ESK_CONTAINER(journal->retiring.next, struct eski_file, link);
+        if (file->release_sequence > journal->durable_sequence || journal->failed) {
+            break;
+        }
+        esk_list_remove(&file->link);
+        eski_files_post_release(file);
+    }
+    eski_files_account(journal);
+}
