@@ -68,16 +68,14 @@ void esk_buffer_fini(struct esk_buffer *buffer) {
     esk_buffer_init(buffer);
 }
 
-uint8_t *esk_buffer_grow(struct esk_buffer *buffer, size_t more) {
-    if (__builtin_expect(buffer->capacity - buffer->size < more || !buffer->data, 0)) {
-        size_t needed;
-        bool overflows = ESK_ADD_OVERFLOWS(buffer->size, more, &needed);
-        ESK_ASSERT(!overflows && needed <= SIZE_MAX / 2);
-        size_t capacity = buffer->capacity * 2;
-        capacity = capacity < FIRST_BUFFER_BYTES ? FIRST_BUFFER_BYTES : capacity;
-        buffer->capacity = capacity < needed ? needed : capacity;
-        buffer->data = esk_realloc(buffer->data, buffer->capacity);
-    }
+uint8_t *esk_buffer_expand(struct esk_buffer *buffer, size_t more) {
+    size_t needed;
+    bool overflows = ESK_ADD_OVERFLOWS(buffer->size, more, &needed);
+    ESK_ASSERT(!overflows && needed <= SIZE_MAX / 2);
+    size_t capacity = buffer->capacity * 2;
+    capacity = capacity < FIRST_BUFFER_BYTES ? FIRST_BUFFER_BYTES : capacity;
+    buffer->capacity = capacity < needed ? needed : capacity;
+    buffer->data = esk_realloc(buffer->data, buffer->capacity);
     return buffer->data + buffer->size;
 }
 

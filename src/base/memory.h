@@ -41,7 +41,14 @@ struct esk_buffer {
 };
 void esk_buffer_init(struct esk_buffer *buffer);
 void esk_buffer_fini(struct esk_buffer *buffer);
-uint8_t *esk_buffer_grow(struct esk_buffer *buffer, size_t more); /* room for more at data+size */
+uint8_t *esk_buffer_expand(struct esk_buffer *buffer, size_t more); /* grow's way when it is full */
+/* Room for more bytes at data + size, which it returns; the data may move. */
+static inline uint8_t *esk_buffer_grow(struct esk_buffer *buffer, size_t more) {
+    if (__builtin_expect(buffer->capacity - buffer->size < more || !buffer->data, 0)) {
+        return esk_buffer_expand(buffer, more);
+    }
+    return buffer->data + buffer->size;
+}
 void esk_buffer_append(struct esk_buffer *buffer, const void *bytes, size_t size);
 void esk_buffer_append_text(struct esk_buffer *buffer, const char *text);
 void esk_buffer_format(struct esk_buffer *buffer, const char *format, ...)

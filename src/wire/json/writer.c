@@ -56,8 +56,7 @@ void esk_json_close_array(struct esk_json_writer *writer) {
     mark(writer, ']', true);
 }
 
-void esk_json_write_key(struct esk_json_writer *writer, const char *key) {
-    size_t size = strlen(key);
+void esk_json_write_plain_key(struct esk_json_writer *writer, const char *key, size_t size) {
     uint8_t *at = begin(writer, size + 3);
     *at++ = '"';
     memcpy(at, key, size);
@@ -140,7 +139,8 @@ static void quoted(struct esk_json_writer *writer, struct esk_slice text) {
     *at++ = '"';
     end(writer, at, true);
     append_escaped(writer->buffer, text);
-    esk_buffer_u8(writer->buffer, '"');
+    *esk_buffer_grow(writer->buffer, 1) = '"';
+    writer->buffer->size++;
 }
 
 void esk_json_write_key_bytes(struct esk_json_writer *writer, struct esk_slice key) {

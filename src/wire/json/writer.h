@@ -20,7 +20,10 @@ void esk_json_open_array(struct esk_json_writer *writer);
 void esk_json_close_array(struct esk_json_writer *writer);
 
 /* A key that needs no escapes, such as a literal. */
-void esk_json_write_key(struct esk_json_writer *writer, const char *key);
+void esk_json_write_plain_key(struct esk_json_writer *writer, const char *key, size_t size);
+static inline void esk_json_write_key(struct esk_json_writer *writer, const char *key) {
+    esk_json_write_plain_key(writer, key, strlen(key));
+}
 /* Any key; valid UTF-8. */
 void esk_json_write_key_bytes(struct esk_json_writer *writer, struct esk_slice key);
 
