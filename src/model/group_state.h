@@ -17,13 +17,13 @@ struct esk_configuration {
 struct esk_checkpoint {
     uint64_t applied_index; /* entries up to it are in segments or in the snapshot, durably */
     uint64_t applied_term;
-    uint64_t next_offset;        /* of the next record */
-    uint64_t log_start_offset;   /* first record kept */
-    uint64_t segment_offset;     /* base offset of the open segment */
-    uint64_t segment_bytes;      /* its durable batch bytes: recovery cuts it to this */
+    uint64_t next_offset;         /* of the next record */
+    uint64_t log_start_offset;    /* first record kept */
+    uint64_t segment_offset;      /* base offset of the open segment */
+    uint64_t segment_bytes;       /* its durable batch bytes: recovery cuts it to this */
     uint64_t segment_limit_bytes; /* the size at which it rolls, as it was opened with */
     int64_t segment_timestamp_ms; /* its newest record's, -1: none */
-    uint64_t snapshot_index;     /* names the group's snapshot file; 0: none */
+    uint64_t snapshot_index;      /* names the group's snapshot file; 0: none */
 };
 
 struct esk_group_state {

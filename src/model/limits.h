@@ -27,9 +27,10 @@
 #define ESK_FRAME_BYTES_OVER_BODY (64 * ESK_KIB)   /* product, binary page: a frame beyond a body */
 #define ESK_TOKEN_BYTES_MAX 1024                   /* spec, Handshake */
 #define ESK_JSON_DEPTH_MAX 64                      /* product, Form */
-#define ESK_JSON_LOOP_BYTES_MAX (256 * ESK_KIB) /* architecture: larger documents go to a helper   \
-                                                 */
-#define ESK_CONNECTION_REQUESTS_MAX 32          /* spec, Binary protocol: at once */
+#define ESK_JSON_LOOP_BYTES_MAX                                                                    \
+    (256 * ESK_KIB)                    /* architecture: larger documents go to a helper            \
+                                        */
+#define ESK_CONNECTION_REQUESTS_MAX 32 /* spec, Binary protocol: at once */
 
 /* Reads. */
 #define ESK_FETCH_RECORDS_DEFAULT 100             /* spec, Consume: when nothing is asked */
