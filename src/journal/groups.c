@@ -2,7 +2,7 @@
 /* Groups of a journal: the newest state of each, and which files it still needs. A group needs a
  * file while its checkpoint is below its last entry there, so an entry that is not committed always
  * holds its file: no checkpoint passes it. One owner: a recovery, then the journal's loop. */
-#include "journal/journal_private.h"
+#include "journal/files_private.h"
 
 #include "base/assert.h"
 #include "base/memory.h"

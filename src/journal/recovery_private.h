@@ -3,7 +3,39 @@
 #ifndef ESK_JOURNAL_RECOVERY_PRIVATE_H
 #define ESK_JOURNAL_RECOVERY_PRIVATE_H
 
-#include "journal/journal_private.h"
+#include "journal/files_private.h"
+
+/* An entry that replaced earlier ones from index on. */
+struct eski_cutoff {
+    uint64_t ordinal;
+    uint64_t index;
+};
+struct eski_cutoffs {
+    struct eski_cutoff *items; /* by ordinal and by index */
+    size_t count;
+};
+
+struct esk_journal_recovery {
+    struct esk_platform *platform;
+    const struct esk_log *log;
+    char *folder;
+    bool folder_exists;
+    bool next_exists;         /* ESKI_NEXT_NAME was left behind */
+    struct eski_file **files; /* live, by number */
+    size_t file_count;
+    uint64_t *voids; /* numbered files behind a cut */
+    size_t void_count;
+    uint64_t *spares;
+    size_t spare_count;
+    struct eski_groups groups;
+    struct eski_group **sorted; /* those with a state, by id */
+    size_t sorted_count;
+    struct esk_u64_map cutoffs; /* by group id */
+    uint64_t generation;        /* the newest; 0: a new journal */
+    uint64_t sequence;          /* of the last frame that counts */
+    uint64_t oldest_file;       /* as that frame has it */
+    uint64_t number_max;        /* of all files seen */
+};
 
 /* Takes an intact frame's records into the groups. */
 enum esk_err eski_recovery_take_frame(struct esk_journal_recovery *recovery, struct eski_file *file,

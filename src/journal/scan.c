@@ -2,7 +2,7 @@
 /* Reading a journal file from the device: a window that moves over it in large reads. O_DIRECT
  * where the file system has it; else what is cached is synced and dropped first, since a page that
  * failed to sync still reads well from the cache after a restart. Blocks: workers only. */
-#include "journal/journal_private.h"
+#include "journal/files_private.h"
 
 #include "base/assert.h"
 #include "base/checked.h"
