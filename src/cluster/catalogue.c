@@ -11,11 +11,7 @@
 static enum esk_err machine_apply(struct esk_machine *machine, const struct esk_entry *entry,
                                   struct esk_error *error) {
     struct esk_catalogue *catalogue = ESK_CONTAINER(machine, struct esk_catalogue, machine);
-    enum esk_err err = esk_catalogue_apply(catalogue, entry->payload, NULL, error);
-    if (err == ESK_OK && catalogue->changed != NULL) {
-        catalogue->changed(catalogue->context, entry->payload);
-    }
-    return err;
+    return esk_catalogue_apply(catalogue, entry->payload, NULL, error);
 }
 
 static int compare_ids(const void *a, const void *b) {

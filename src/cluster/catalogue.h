@@ -38,9 +38,6 @@ struct esk_catalogue {
     struct esk_map by_name;     /* live topics */
     struct esk_u64_map by_id;   /* all */
     uint64_t next_group;
-    /* Called in the machine's shard after a change was applied while it runs. */
-    void (*changed)(void *context, struct esk_slice payload);
-    void *context;
 };
 
 void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_group);
