@@ -67,7 +67,7 @@ static void what_was_written_reads_back(void **state) {
     struct esk_file *file = open_file("a", ESK_FILE_READ | ESK_FILE_WRITE | ESK_FILE_CREATE);
     struct esk_slice slices[300];
     for (size_t i = 0; i < 300; i++) {
-        slices[i] = esk_slice("0123456789" + i % 10, i % 10 == 3 ? 0 : 1);
+        slices[i] = esk_slice(&"0123456789"[i % 10], i % 10 == 3 ? 0 : 1);
     }
     assert_int_equal(esk_file_write(file, slices, 300, 5, NULL), ESK_OK);
     assert_int_equal(esk_file_sync(file, NULL), ESK_OK);
