@@ -1,0 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
+file(GLOB kafka_definitions RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
+    ${CMAKE_SOURCE_DIR}/definitions/kafka/*/*.json)
+set(kafka_generated wire/kafka/messages.h wire/kafka/tables.inc wire/kafka/formats.inc
+    wire/kafka/error_table.inc docs/kafka-apis.md)
+esk_generate(tools/kafka_generate.py "${kafka_definitions}"
+    "${kafka_generated}")

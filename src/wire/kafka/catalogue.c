@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The generated tables and the ways to find something in them. */
+#include "wire/kafka/messages.h"
+#include "wire/kafka/schema.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include "wire/kafka/error_table.inc"
+#include "wire/kafka/formats.inc"
+#include "wire/kafka/tables.inc"
+
+#define MESSAGE_COUNT (sizeof(messages) / sizeof(messages[0]))
+#define ERROR_COUNT (sizeof(errors) / sizeof(errors[0]))
+
+const struct esk_kafka_field *const esk_kafka_batch_fields = record_batch_fields;
+const struct esk_kafka_field *const esk_kafka_record_fields = record_fields;
+const struct esk_kafka_field *const esk_kafka_message_set_fields = message_set_fields;
+
+const struct esk_kafka_message *esk_kafka_messages(size_t *count) {
+    *count = MESSAGE_COUNT;
+    return messages;
+}
+
+const struct esk_kafka_message *esk_kafka_message_named(const char *name, int16_t version) {
+    const struct esk_kafka_message *found = NULL;
+    for (size_t i = 0; i < MESSAGE_COUNT; i++) {
+        if (strcmp(messages[i].name, name) == 0) {
+            if (esk_kafka_has_version(&messages[i], version))
+                return &messages[i];
+            if (found == NULL)
+                found = &messages[i];
+        }
+    }
+    return found;
+}
+
+const struct esk_kafka_message *esk_kafka_message_find(enum esk_kafka_message_type type,
+                                                       int16_t api_key, int16_t version) {
+    for (size_t i = 0; i < MESSAGE_COUNT; i++) {
+        if (messages[i].type == type && messages[i].api_key == api_key &&
+            esk_kafka_has_version(&messages[i], version))
+            return &messages[i];
+    }
+    return NULL;
+}
+
+const struct esk_kafka_message *esk_kafka_api_find(const char *api_name,
+                                                   enum esk_kafka_message_type type, bool removed) {
+    for (size_t i = 0; i < MESSAGE_COUNT; i++) {
+        if (messages[i].type == type && messages[i].removed == removed &&
+            strcasecmp(messages[i].api_name, api_name) == 0)
+            return &messages[i];
+    }
+    return NULL;
+}
+
+#define API_VERSIONS_KEY 18
+#define CONTROLLED_SHUTDOWN_KEY 7
+
+const struct esk_kafka_layout *esk_kafka_header_layout(const struct esk_kafka_message *message,
+                                                       int16_t version, int16_t *header_version) {
+    bool flexible = message->flexible_min >= 0 && version >= message->flexible_min;
+    const char *name = "ResponseHeader";
+    int16_t header = flexible && message->api_key != API_VERSIONS_KEY ? 1 : 0;
+    if (message->type == ESK_KAFKA_REQUEST) {
+        name = "RequestHeader";
+        header = flexible ? 2 : message->api_key == CONTROLLED_SHUTDOWN_KEY && version == 0 ? 0 : 1;
+    }
+    if (header_version != NULL)
+        *header_version = header;
+    return esk_kafka_layout_of(esk_kafka_message_named(name, header), header);
+}
+
+const struct esk_kafka_error *esk_kafka_errors(size_t *count) {
+    *count = ERROR_COUNT;
+    return errors;
+}
+
+const struct esk_kafka_error *esk_kafka_error_of(int16_t code) {
+    if (code < -1 || code >= (int32_t)ERROR_COUNT - 1)
+        return NULL;
+    return &errors[code + 1];
+}
