@@ -3,6 +3,7 @@
  * full disk and with loops and workers at once. */
 #include "storage/fake_disk.inc"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -179,14 +180,17 @@ static void *take_and_give(void *context) {
     uint32_t random = (uint32_t)(uintptr_t)&random;
     for (int i = 0; i < TURNS; i++) {
         random = random * 1664525 + 1013904223;
-        uint64_t bytes = 1 + (random >> 16) % 150;
+        uint64_t bytes = 1 + (random >> 16) % (4 * STEP);
         if (esk_reserve_take(world->reserve, bytes) == ESK_OK) {
             /* Until it is given back the file is at least that long, whatever workers do. */
-            pthread_mutex_lock(&world->disk.lock);
-            uint64_t size = file_size(world);
-            pthread_mutex_unlock(&world->disk.lock);
-            if (size < bytes) {
-                return world;
+            for (int look = 0; look < 4; look++) {
+                sched_yield();
+                pthread_mutex_lock(&world->disk.lock);
+                uint64_t size = file_size(world);
+                pthread_mutex_unlock(&world->disk.lock);
+                if (size < bytes) {
+                    return world;
+                }
             }
             esk_reserve_give(world->reserve, bytes);
         }
@@ -196,7 +200,7 @@ static void *take_and_give(void *context) {
 
 static void *grow_and_shrink(void *context) {
     struct world *world = context;
-    for (int i = 0; i < TURNS / 20; i++) {
+    for (int i = 0; i < TURNS; i++) {
         enum esk_err err = esk_reserve_grow(world->reserve, (uint64_t)(i % 5) * STEP, NULL);
         if ((err != ESK_OK && err != ESK_ERR_AGAIN) ||
             esk_reserve_shrink(world->reserve, NULL) != ESK_OK) {
