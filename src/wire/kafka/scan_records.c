@@ -127,7 +127,7 @@ static bool scan_headers(struct esk_kafka_scan *scan, const struct esk_kafka_nod
     eski_scan_open(scan, &node);
     struct esk_kafka_node length = {
         .parent = &node, .part = ESK_KAFKA_PART_LENGTH, .kind = ESK_KAFKA_VARINT};
-    int64_t count;
+    int64_t count = 0;
     if (!scan_varint(scan, &length, &count))
         return false;
     if (count < 0 || (uint64_t)count > eski_scan_left(scan) / 2)
