@@ -3,6 +3,7 @@
  * does not do is done here: duplicate keys and the exact depth in a walk over the parsed document,
  * and the place of an error by validate.c. Nothing throws: only calls that return error codes are
  * used. */
+
 /* Elements are two words that are stored apart and would be loaded as one vector: a stall of a
  * dozen cycles each time, which makes reading a third slower. */
 #ifndef __clang__
@@ -14,11 +15,16 @@
 #include <new>
 #include <simdjson.h>
 
+/* Some functions of C are named as the struct they make, which C++ calls hiding its constructor. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"
 extern "C" {
 #include "base/assert.h"
 #include "base/error.h"
 #include "base/hash.h"
 }
+#pragma GCC diagnostic pop
+
 #include "model/limits.h"
 #include "wire/json/document.h"
 #include "wire/json/validate.h"
