@@ -71,7 +71,7 @@ version() {
 
 c_sources() {
     find "$root/src" "$root/tests" "$root/bench" "$root/include" \
-        \( -name '*.c' -o -name '*.h' -o -name '*.cc' \) 2>/dev/null
+        \( -name '*.c' -o -name '*.h' -o -name '*.cc' -o -name '*.inc' \) 2>/dev/null
 }
 
 fuzz_targets() {
@@ -185,9 +185,9 @@ sim)
     packages build test
     compile release esk_sim
     if [ $# -gt 0 ]; then
-        exec "$root/build/release/tests/sim/esk_sim" --seed "$@"
+        exec "$root/build/release/sim/esk_sim" --seed "$@"
     fi
-    exec "$root/build/release/tests/sim/esk_sim" --seeds 2000
+    exec "$root/build/release/sim/esk_sim" --seeds 2000
     ;;
 format)
     packages check

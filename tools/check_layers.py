@@ -55,7 +55,7 @@ class Layers:
         source = self.folder_of(path)
         if source is None:
             return "its folder is not in definitions/layers.toml"
-        test = path.endswith(("_test.c", "_testing.c", "_testing.h"))
+        test = path.endswith(("_test.c", "_testing.c", "_testing.h", ".inc"))
         if quoted:
             return self.own_header_problem(source, header, exists)
         if header.startswith("esker/") and self.folders[source].get("public"):
@@ -105,7 +105,7 @@ def check(root):
     problems = []
     count = 0
     for file in sorted(source_root.rglob("*")):
-        if file.suffix not in (".c", ".h", ".cc"):
+        if file.suffix not in (".c", ".h", ".cc", ".inc"):
             continue
         count += 1
         path = file.relative_to(source_root).as_posix()

@@ -19,7 +19,7 @@ COLUMNS_MAX = 100
 SKIPPED_FOLDERS = {
     ".git", "build", "esker-data", "__pycache__", ".pytest_cache", "corpus", "golden",
 }
-CODE = {".c", ".h", ".cc", ".py", ".sh", ".cmake", ".toml", ".js", ".css"}
+CODE = {".c", ".h", ".cc", ".inc", ".py", ".sh", ".cmake", ".toml", ".js", ".css"}
 CODE_NAMES = {"do", "run", "CMakeLists.txt", ".clang-format", ".clang-tidy"}
 PLAIN = {".md", ".txt", ".json", ".ini", ".html"}
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
@@ -131,7 +131,7 @@ def check_file(path, text, sizes):
         found.append((len(lines), "no newline at the end"))
     if code and not any(LICENCE in line for line in lines[:2]):
         found.append((1, f"no `{LICENCE}` in the first two lines"))
-    if suffix in (".c", ".h", ".cc"):
+    if suffix in (".c", ".h", ".cc", ".inc"):
         found += check_c(path, text, sizes)
     elif suffix == ".py":
         found += [(0, sizes.problem(path, len(lines) - 1, C_LINES_MAX))]
@@ -143,7 +143,7 @@ def check_file(path, text, sizes):
     for number, line in enumerate(lines, 1):
         if code and suffix != ".toml" and len(line) > COLUMNS_MAX:
             found.append((number, f"{len(line)} columns, more than {COLUMNS_MAX}"))
-        if suffix in (".c", ".h", ".cc", ".py") and "\t" in line:
+        if suffix in (".c", ".h", ".cc", ".inc", ".py") and "\t" in line:
             found.append((number, "a tab"))
         if test and SLEEP.search(line):
             found.append((number, "a test sleeps; wait for an event or use virtual time"))
