@@ -27,6 +27,7 @@ struct esk_broker_shard {
     struct esk_retention_pass retention_pass;
     bool stopping;
     char *journal_folder;
+    struct esk_metrics *metrics;
     struct esk_mail mail; /* start and stop */
 };
 
@@ -64,6 +65,9 @@ void eski_topic_delete_again(struct esk_broker_shard *shard, uint64_t first_grou
 
 /* retention.c */
 void eski_retention_start(struct esk_broker_shard *shard);
+
+/* scrape.c: the shard's registry, before the loops run. */
+void eski_metrics_start(struct esk_broker_shard *shard);
 
 /* The topic to serve a request by, or NULL. */
 static inline struct esk_topic *eski_serving_topic(const struct esk_broker_shard *shard,

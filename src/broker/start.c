@@ -10,6 +10,7 @@
 
 #include "base/assert.h"
 #include "base/mutation.h"
+#include "observe/exposition.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -211,6 +212,7 @@ static void shards_destroy(struct esk_broker *broker) {
             }
         }
         free(shard->offsets);
+        esk_metrics_destroy(shard->metrics);
         free(shard->journal_folder);
         esk_catalogue_fini(&shard->catalogue);
     }
@@ -363,6 +365,7 @@ static void serve_run(struct esk_mail *mail) {
 static enum esk_err start_loops(struct esk_broker *broker, struct esk_error *error) {
     atomic_store(&broker->waiting, broker->shard_count);
     for (uint32_t i = 0; i < broker->shard_count; i++) {
+        eski_metrics_start(&broker->shards[i]);
         esk_shard_start(broker->shards[i].log, shard_told, &broker->shards[i]);
     }
     if (!wait_for_shards(broker)) {

@@ -386,6 +386,7 @@ static void finish_tail(struct eski_move *move) {
     uint64_t bytes = esk_tail_drop(&partition->tail, move->end_offset);
     partition->moved_offset = move->end_offset;
     shard->tail_bytes -= bytes;
+    esk_counter_set(&shard->metrics.tail_bytes, shard->tail_bytes);
     uint64_t reserved = bytes < shard->reserved_bytes ? bytes : shard->reserved_bytes;
     shard->reserved_bytes -= reserved;
     esk_reserve_give(move->storage->reserve, reserved);

@@ -89,6 +89,7 @@ struct esk_partition {
     bool serving;
     struct esk_partition_creation *creation;
     bool removed;
+    bool headless; /* recovery: files below the first segment were on their way out */
     struct esk_group_state recovered; /* term and vote as the journal had them */
     uint64_t records_in, bytes_in, records_out, bytes_out;
 };
@@ -111,7 +112,9 @@ struct esk_shard {
     bool closing; /* the journal */
     bool growing; /* the ballast is being grown */
     struct esk_mail grow_mail;
+    uint64_t grow_bytes;
     enum esk_err grow_err;
+    struct esk_error grow_error;
     struct esk_timer room_timer;
 
     struct esk_deadlines oldest;

@@ -10,6 +10,7 @@
 #include "base/mutation.h"
 #include "model/record_batch.h"
 #include "storage/reserve.h"
+#include "storage/room.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,6 +28,10 @@ static enum esk_err recover_sealed(struct esk_partition *partition, uint64_t bas
     struct esk_segment_summary summary;
     enum esk_err err = esk_segment_load(partition->shard->options.storage, partition->group_id,
                                         base_offset, &summary, NULL, error);
+    if (err == ESK_ERR_NOT_FOUND && partition->segment_count == 0) {
+        partition->headless = true; /* retention removes the index first; replay tells more */
+        return ESK_OK;
+    }
     if (err == ESK_ERR_NOT_FOUND) {
         return lost(partition, base_offset, "its index file is missing", error);
     }
@@ -126,6 +131,21 @@ static enum esk_err recover_segments(struct esk_partition *partition, struct esk
     return err;
 }
 
+/* Removes what retention had begun to remove. */
+static enum esk_err drop_headless(struct esk_partition *partition, struct esk_error *error) {
+    const struct esk_storage *storage = partition->shard->options.storage;
+    uint64_t *offsets = NULL;
+    size_t count = 0;
+    enum esk_err err = esk_segment_list(storage, partition->group_id, &offsets, &count, error);
+    for (size_t i = 0; err == ESK_OK && i < count; i++) {
+        if (offsets[i] < partition->segments[0]->base_offset) {
+            err = esk_segment_remove(storage, partition->group_id, offsets[i], error);
+        }
+    }
+    free(offsets);
+    return err;
+}
+
 enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_error *error) {
     partition->group = esk_group_create(partition->shard->options.node, &partition->recovered,
                                         partition->applied_index, partition->applied_term);
@@ -136,7 +156,10 @@ enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_er
     const struct eski_segment *first = partition->segments[0];
     const struct eski_segment *last = eski_segment_open_one(partition);
     if (err == ESK_OK && first->base_offset > partition->log_start) {
-        err = lost(partition, partition->log_start, "the file is missing", error);
+        err = lost(partition, partition->log_start, "the file or its index is missing", error);
+    }
+    if (err == ESK_OK && partition->headless) {
+        err = drop_headless(partition, error);
     }
     partition->submit_offset = partition->next_offset;
     partition->submit_segment_bytes = last->bytes;
@@ -242,7 +265,7 @@ static enum esk_err make_room(struct esk_partition *partition, uint32_t size,
     }
     shard->tail_bytes += size;
     if (err == ESK_OK && (esk_reserve_take(reserve, size) == ESK_OK ||
-                          (esk_reserve_grow(reserve, size, NULL) == ESK_OK &&
+                          (esk_room_grow_reserve(shard->options.storage, size, NULL) == ESK_OK &&
                            esk_reserve_take(reserve, size) == ESK_OK))) {
         shard->reserved_bytes += size; /* a full disk does not keep the broker from starting */
     }

@@ -11,8 +11,9 @@
 
 #include <stdlib.h>
 
-#define PARTITIONS_PER_TURN 256 /* a look costs about 0.1 us a segment: well under a millisecond   \
-                                 */
+#define PARTITIONS_PER_TURN                                                                        \
+    256 /* a look costs about 0.1 us a segment: well under a millisecond                           \
+         */
 
 /* The pass that runs. */
 struct eski_retention {

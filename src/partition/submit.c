@@ -11,6 +11,7 @@
 #include "base/mutation.h"
 #include "model/record_batch.h"
 #include "storage/reserve.h"
+#include "storage/room.h"
 
 #include <stdlib.h>
 
@@ -218,26 +219,25 @@ static void grow_done(struct esk_mail *mail) {
     shard->growing = false;
     if (shard->grow_err == ESK_OK || shard->grow_err == ESK_ERR_NO_SPACE) {
         eski_waiting_kick(shard);
-        eski_shard_step_stop(shard);
-        return;
+    } else if (shard->grow_err != ESK_ERR_AGAIN) { /* AGAIN: at its largest, moves make room */
+        eski_shard_fail(shard, &shard->grow_error);
     }
-    struct esk_error error;
-    esk_fail(&error, shard->grow_err, "growing the ballast failed");
-    eski_shard_fail(shard, &error);
+    eski_shard_step_stop(shard);
 }
 
 static void grow_run(struct esk_mail *mail) {
     struct esk_shard *shard = ESK_CONTAINER(mail, struct esk_shard, grow_mail);
     shard->grow_err =
-        esk_reserve_grow(shard->options.storage->reserve, ESK_RESERVE_STEP_BYTES, NULL);
+        esk_room_grow_reserve(shard->options.storage, shard->grow_bytes, &shard->grow_error);
     shard->grow_mail.run = grow_done;
     esk_post(&shard->loop->executor, mail);
 }
 
-static void grow(struct esk_shard *shard) {
+static void grow(struct esk_shard *shard, uint64_t bytes) {
     if (shard->growing) {
         return;
     }
+    shard->grow_bytes = bytes;
     shard->growing = true;
     shard->grow_mail.run = grow_run;
     esk_post(shard->writer, &shard->grow_mail);
@@ -263,8 +263,9 @@ static enum esk_err admit(struct esk_shard *shard, const struct esk_submit *subm
     if (err == ESK_OK) {
         shard->tail_bytes += size;
         shard->reserved_bytes += size;
+        esk_counter_set(&shard->metrics.tail_bytes, shard->tail_bytes);
     } else {
-        grow(shard); /* also after NO_SPACE: the next one may find room */
+        grow(shard, size); /* also after NO_SPACE: the next one may find room */
     }
     return err;
 }

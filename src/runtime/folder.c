@@ -16,7 +16,7 @@ static enum esk_err fail(const char *what, const char *path, int number, struct 
     return esk_fail_errno(error, esk_err_from_errno(number), number, "%s %s", what, path);
 }
 
-enum esk_err eski_folder_make(struct esk_platform *platform, const char *path,
+enum esk_err eski_runtime_folder_make(struct esk_platform *platform, const char *path,
                               struct esk_error *error) {
     (void)platform;
     if (mkdir(path, 0755) == 0) {
@@ -46,13 +46,13 @@ static enum esk_err with_descriptor(const char *what, const char *path, int flag
     return failed ? fail(what, path, number, error) : ESK_OK;
 }
 
-enum esk_err eski_folder_sync(struct esk_platform *platform, const char *path,
+enum esk_err eski_runtime_folder_sync(struct esk_platform *platform, const char *path,
                               struct esk_error *error) {
     (void)platform;
     return with_descriptor("sync folder", path, O_DIRECTORY, fsync, error);
 }
 
-enum esk_err eski_path_sync_all(struct esk_platform *platform, const char *path,
+enum esk_err eski_runtime_path_sync_all(struct esk_platform *platform, const char *path,
                                 struct esk_error *error) {
     (void)platform;
     return with_descriptor("sync the file system of", path, 0, syncfs, error);
@@ -110,7 +110,7 @@ static enum esk_err read_entries(const char *path, struct entries *entries,
     return number ? fail("list", path, number, error) : ESK_OK;
 }
 
-enum esk_err eski_folder_list(struct esk_platform *platform, const char *path,
+enum esk_err eski_runtime_folder_list(struct esk_platform *platform, const char *path,
                               enum esk_err (*visit)(void *context, const char *name,
                                                     bool is_folder),
                               void *context, struct esk_error *error) {
@@ -130,7 +130,7 @@ enum esk_err eski_folder_list(struct esk_platform *platform, const char *path,
     return err;
 }
 
-enum esk_err eski_path_rename(struct esk_platform *platform, const char *from, const char *to,
+enum esk_err eski_runtime_path_rename(struct esk_platform *platform, const char *from, const char *to,
                               struct esk_error *error) {
     (void)platform;
     if (rename(from, to) == 0) {
@@ -140,13 +140,13 @@ enum esk_err eski_path_rename(struct esk_platform *platform, const char *from, c
     return esk_fail_errno(error, esk_err_from_errno(number), number, "rename %s to %s", from, to);
 }
 
-enum esk_err eski_path_remove(struct esk_platform *platform, const char *path,
+enum esk_err eski_runtime_path_remove(struct esk_platform *platform, const char *path,
                               struct esk_error *error) {
     (void)platform;
     return remove(path) == 0 ? ESK_OK : fail("remove", path, errno, error);
 }
 
-enum esk_err eski_path_space(struct esk_platform *platform, const char *path, uint64_t *free_bytes,
+enum esk_err eski_runtime_path_space(struct esk_platform *platform, const char *path, uint64_t *free_bytes,
                              uint64_t *total_bytes, struct esk_error *error) {
     (void)platform;
     struct statvfs status;

@@ -88,13 +88,13 @@ static const struct esk_platform_ops ops = {
     .worker_destroy = eski_worker_destroy,
     .pause = pause_ns,
     .file_open = eski_file_open,
-    .folder_make = eski_folder_make,
-    .folder_sync = eski_folder_sync,
-    .folder_list = eski_folder_list,
-    .path_rename = eski_path_rename,
-    .path_remove = eski_path_remove,
-    .path_space = eski_path_space,
-    .path_sync_all = eski_path_sync_all,
+    .folder_make = eski_runtime_folder_make,
+    .folder_sync = eski_runtime_folder_sync,
+    .folder_list = eski_runtime_folder_list,
+    .path_rename = eski_runtime_path_rename,
+    .path_remove = eski_runtime_path_remove,
+    .path_space = eski_runtime_path_space,
+    .path_sync_all = eski_runtime_path_sync_all,
 };
 
 struct esk_platform *esk_runtime_platform_create(void) {

@@ -105,7 +105,7 @@ enum esk_err eski_file_sync(struct esk_file *file, const char *path, struct esk_
     return sync_result(esk_file_sync(file, error), path, error);
 }
 
-enum esk_err eski_folder_sync(struct esk_platform *platform, const char *path,
+enum esk_err eski_storage_folder_sync(struct esk_platform *platform, const char *path,
                               struct esk_error *error) {
     if (ESK_MUTATED(NO_FOLDER_SYNC)) {
         return ESK_OK;
@@ -190,7 +190,7 @@ enum esk_err eski_file_shrink(struct esk_platform *platform, struct esk_file *fi
     return err;
 }
 
-enum esk_err eski_path_remove(struct esk_platform *platform, const char *path,
+enum esk_err eski_storage_path_remove(struct esk_platform *platform, const char *path,
                               struct esk_error *error) {
     enum esk_err err = esk_path_remove(platform, path, error);
     return err == ESK_ERR_NOT_FOUND ? ESK_OK : err;

@@ -15,7 +15,7 @@ struct sweep {
 
 static enum esk_err remove_named(const struct sweep *sweep, const char *name) {
     char *path = esk_text_format("%s/%s", sweep->folder, name);
-    enum esk_err err = eski_path_remove(sweep->storage->platform, path, sweep->error);
+    enum esk_err err = eski_storage_path_remove(sweep->storage->platform, path, sweep->error);
     free(path);
     return err;
 }
@@ -48,7 +48,7 @@ enum esk_err esk_segment_remove(const struct esk_storage *storage, uint64_t grou
     char *index = eski_file_path(storage, group_id, base_offset, ESKI_INDEX_SUFFIX);
     char *path = eski_file_path(storage, group_id, base_offset, ESKI_SEGMENT_SUFFIX);
     /* The index first: without its segment nothing would ever look for it. */
-    enum esk_err err = eski_path_remove(storage->platform, index, error);
+    enum esk_err err = eski_storage_path_remove(storage->platform, index, error);
     if (err == ESK_OK) {
         err = esk_pool_give(storage->pool, path, error);
     }
@@ -72,12 +72,12 @@ enum esk_err esk_group_files_remove(const struct esk_storage *storage, uint64_t 
         err = esk_segment_remove(storage, group_id, offsets[i], error);
     }
     if (err == ESK_OK) {
-        err = eski_path_remove(storage->platform, folder, error);
+        err = eski_storage_path_remove(storage->platform, folder, error);
     }
     if (err != ESK_OK) {
         esk_wrap(error, "remove %s", folder);
     } else { /* also when it was missing: a crash may have come before this */
-        err = eski_folder_sync(storage->platform, storage->folder, error);
+        err = eski_storage_folder_sync(storage->platform, storage->folder, error);
     }
     free(offsets);
     free(folder);
@@ -116,16 +116,16 @@ enum esk_err esk_group_files_set_aside(const struct esk_storage *storage, uint64
         esk_text_format("%s/%016" PRIx64 "-%" PRId64, lost, group_id, esk_wall_ms(platform));
     enum esk_err err = esk_folder_make(platform, lost, error);
     if (err == ESK_OK) {
-        err = eski_folder_sync(platform, data, error);
+        err = eski_storage_folder_sync(platform, data, error);
     }
     if (err == ESK_OK) {
         err = esk_path_rename(platform, folder, target, error);
     }
     if (err == ESK_OK) {
-        err = eski_folder_sync(platform, lost, error);
+        err = eski_storage_folder_sync(platform, lost, error);
     }
     if (err == ESK_OK) {
-        err = eski_folder_sync(platform, storage->folder, error);
+        err = eski_storage_folder_sync(platform, storage->folder, error);
     }
     if (err != ESK_OK) {
         esk_wrap(error, "set %s aside", folder);

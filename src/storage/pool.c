@@ -81,7 +81,7 @@ static enum esk_err inspect(struct esk_pool *pool, uint64_t number, bool *remove
     if (err == ESK_OK && header.use == ESKI_USE_POOLED) {
         add(pool, number, size);
     } else if (err == ESK_OK || says_nothing_usable(err)) {
-        err = eski_path_remove(pool->platform, path, error);
+        err = eski_storage_path_remove(pool->platform, path, error);
         *removed = true;
     }
     free(path);
@@ -100,7 +100,7 @@ static enum esk_err inspect_all(struct esk_pool *pool, struct esk_error *error) 
     pool->next_number = count > 0 ? numbers[count - 1] + 1 : 0;
     free(numbers);
     if (err == ESK_OK && removed) {
-        err = eski_folder_sync(pool->platform, pool->folder, error);
+        err = eski_storage_folder_sync(pool->platform, pool->folder, error);
     }
     return err;
 }
@@ -212,7 +212,7 @@ enum esk_err esk_pool_take(struct esk_pool *pool, const char *path, bool *taken,
     if (err == ESK_OK) {
         free(entry);
         *taken = true;
-        err = eski_folder_sync(pool->platform, pool->folder, error);
+        err = eski_storage_folder_sync(pool->platform, pool->folder, error);
     } else if (err == ESK_ERR_NOT_FOUND && !exists(pool, from)) {
         free(entry); /* somebody deleted it: the caller makes a new file */
         err = ESK_OK;
@@ -234,7 +234,7 @@ static enum esk_err drop(struct esk_pool *pool, struct eski_pool_entry *entry,
         esk_file_close(file);
     }
     if (err == ESK_OK || err == ESK_ERR_NOT_FOUND) {
-        err = eski_path_remove(pool->platform, path, error);
+        err = eski_storage_path_remove(pool->platform, path, error);
     }
     free(path);
     free(entry);
@@ -268,7 +268,7 @@ static enum esk_err mark(struct esk_pool *pool, struct esk_file *file, const cha
     }
     if (err == ESK_OK) {
         char *folder = eski_folder_of(old_path);
-        err = eski_folder_sync(pool->platform, folder, error);
+        err = eski_storage_folder_sync(pool->platform, folder, error);
         free(folder);
     }
     return err;
@@ -332,10 +332,10 @@ enum esk_err esk_pool_give(struct esk_pool *pool, const char *path, struct esk_e
     if (err == ESK_OK && header.use == ESKI_USE_SEGMENT) {
         err = keep(pool, file, path, bytes, &header, error);
     } else if (err == ESK_OK || says_nothing_usable(err)) {
-        err = eski_path_remove(pool->platform, path, error);
+        err = eski_storage_path_remove(pool->platform, path, error);
     }
     if (err == ESK_ERR_NO_SPACE) { /* no room to rename: then away with it, that makes some */
-        err = eski_path_remove(pool->platform, path, error);
+        err = eski_storage_path_remove(pool->platform, path, error);
     }
     esk_file_close(file);
     struct eski_pool_entry *entry;

@@ -57,7 +57,7 @@ static enum esk_err open_fresh(struct esk_segment *segment, uint64_t *generation
         flags |= ESK_FILE_CREATE | ESK_FILE_EXCLUSIVE;
         err = esk_file_open(platform, segment->path, flags, &segment->file, error);
         if (err == ESK_ERR_CONFLICT) { /* left by a crash before its name counted */
-            err = eski_path_remove(platform, segment->path, error);
+            err = eski_storage_path_remove(platform, segment->path, error);
             if (err == ESK_OK) {
                 err = esk_file_open(platform, segment->path, flags, &segment->file, error);
             }
@@ -129,11 +129,11 @@ enum esk_err esk_segment_create(const struct esk_storage *storage, uint64_t grou
 enum esk_err esk_segment_sync_names(const struct esk_storage *storage, uint64_t group_id,
                                     struct esk_error *error) {
     char *path = eski_group_path(storage, group_id);
-    enum esk_err err = eski_folder_sync(storage->platform, path, error);
+    enum esk_err err = eski_storage_folder_sync(storage->platform, path, error);
     free(path);
     uint64_t made = eski_pool_folders_made(storage->pool);
     if (err == ESK_OK && !eski_pool_folders_are_synced(storage->pool, made)) {
-        err = eski_folder_sync(storage->platform, storage->folder, error);
+        err = eski_storage_folder_sync(storage->platform, storage->folder, error);
         if (err == ESK_OK) {
             eski_pool_folders_synced(storage->pool, made);
         }

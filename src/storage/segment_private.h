@@ -95,7 +95,7 @@ enum esk_err eski_folder_numbers(struct esk_platform *platform, const char *fold
 /* Any failure of these ends the broker: ESK_ERR_IO whatever the system called it, so that nobody
  * takes a sync's ENOSPC for something to try again. */
 enum esk_err eski_file_sync(struct esk_file *file, const char *path, struct esk_error *error);
-enum esk_err eski_folder_sync(struct esk_platform *platform, const char *path,
+enum esk_err eski_storage_folder_sync(struct esk_platform *platform, const char *path,
                               struct esk_error *error);
 /* Makes the group's folder, and remembers that its name is not durable. */
 enum esk_err eski_group_folder_make(const struct esk_storage *storage, uint64_t group_id,
@@ -109,7 +109,7 @@ enum esk_err eski_file_replace(const struct esk_storage *storage, uint64_t group
 enum esk_err eski_file_shrink(struct esk_platform *platform, struct esk_file *file, uint64_t from,
                               uint64_t to, struct esk_error *error);
 /* As esk_path_remove, but a missing file is fine. */
-enum esk_err eski_path_remove(struct esk_platform *platform, const char *path,
+enum esk_err eski_storage_path_remove(struct esk_platform *platform, const char *path,
                               struct esk_error *error);
 
 /* --- the pool's part in segments (pool.c) ------------------------------------------------------

@@ -66,7 +66,7 @@ enum esk_err esk_snapshot_prune(const struct esk_storage *storage, uint64_t grou
     for (size_t i = 0; err == ESK_OK && i < count; i++) {
         if (indexes[i] != keep_index) {
             char *path = eski_file_path(storage, group_id, indexes[i], ESKI_SNAPSHOT_SUFFIX);
-            err = eski_path_remove(storage->platform, path, error);
+            err = eski_storage_path_remove(storage->platform, path, error);
             free(path);
         }
     }
