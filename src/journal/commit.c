@@ -137,19 +137,13 @@ static uint8_t *put_append(struct esk_journal *journal, struct eski_slot *slot, 
     return put_entry(journal, slot, at, append);
 }
 
-/* States whose newest copy is in older files, up to `bytes`. */
+/* Carries states on, up to `bytes`. */
 static uint8_t *put_carried(struct esk_journal *journal, uint8_t *at, size_t bytes,
                             uint32_t *records) {
-    uint8_t *end = at + bytes;
-    struct esk_link *link = journal->files.next;
-    while (link != &journal->current->link && (size_t)(end - at) >= ESKI_STATE_BYTES_MAX) {
-        struct eski_file *file = ESK_CONTAINER(link, struct eski_file, link);
-        struct esk_link *first = esk_list_first(&file->states);
-        if (!first) {
-            link = link->next;
-            continue;
-        }
-        struct eski_group *group = ESK_CONTAINER(first, struct eski_group, link);
+    const uint8_t *end = at + bytes;
+    struct eski_file *file;
+    while ((size_t)(end - at) >= ESKI_STATE_BYTES_MAX && (file = eski_carry_file(journal))) {
+        struct eski_group *group = ESK_CONTAINER(file->states.next, struct eski_group, link);
         struct esk_group_state state = group->state;
         at = eski_state_encode(at, &state);
         eski_group_store(&journal->groups, group, &state, journal->current);
@@ -157,6 +151,20 @@ static uint8_t *put_carried(struct esk_journal *journal, uint8_t *at, size_t byt
         ESK_REACHED(JOURNAL_CARRY);
     }
     return at;
+}
+
+/* Bytes of states to carry beside `bytes` of appends: not beyond the file's end, unless nothing
+ * else would go out. */
+static size_t carry_bytes(const struct esk_journal *journal, size_t bytes, size_t appends) {
+    const struct eski_file *current = journal->current;
+    uint64_t used = current->position + bytes;
+    uint64_t left = current->prepared_bytes > used ? current->prepared_bytes - used : 0;
+    if (!eski_carry_file(journal)) {
+        return 0;
+    }
+    return left >= ESKI_CARRY_BYTES || (appends == 0 && left < ESKI_STATE_BYTES_MAX)
+               ? ESKI_CARRY_BYTES
+               : (size_t)left;
 }
 
 static struct eski_frame *frame_push(struct esk_journal *journal) {
@@ -227,18 +235,17 @@ static void frame_finish(struct esk_journal *journal, struct eski_slot *slot, ui
 static void build_frame(struct esk_journal *journal, struct eski_slot *slot) {
     size_t count;
     size_t bytes = ESKI_FRAME_HEADER_BYTES + gather(journal, &count);
-    eski_files_roll(journal, ESK_ALIGN_UP(bytes + ESKI_CARRY_BYTES, (size_t)ESKI_BLOCK_BYTES));
-    bool carry = eski_carry_pending(journal);
-    reserve(slot, ESK_ALIGN_UP(bytes + (carry ? ESKI_CARRY_BYTES : 0), (size_t)ESKI_BLOCK_BYTES));
+    size_t least = bytes + (count == 0 ? ESKI_STATE_BYTES_MAX : 0);
+    eski_files_roll(journal, ESK_ALIGN_UP(least, (size_t)ESKI_BLOCK_BYTES));
+    size_t carried = carry_bytes(journal, bytes, count);
+    reserve(slot, ESK_ALIGN_UP(bytes + carried, (size_t)ESKI_BLOCK_BYTES));
     slot->frame = frame_push(journal);
     *slot->frame = (struct eski_frame){.strict = journal->want_empty};
     slot->copy_count = 0;
     journal->want_empty = false;
     uint32_t records = (uint32_t)count;
     uint8_t *at = put_queue(journal, slot, slot->buffer + ESKI_FRAME_HEADER_BYTES, count);
-    if (carry) {
-        at = put_carried(journal, at, ESKI_CARRY_BYTES, &records);
-    }
+    at = put_carried(journal, at, carried, &records);
     frame_finish(journal, slot, at, records);
     if (count > 0) {
         esk_histogram_record(&journal->options.metrics->commit_records, slot->frame->records);
@@ -251,10 +258,10 @@ static void build_run(struct esk_mail *mail) {
     journal->build_posted = false;
     struct eski_slot *slot;
     bool built = false;
-    while (
-        !journal->failed && journal->stalled == 0 && journal->frame_count < ESKI_FRAMES_MAX - 1 &&
-        (!esk_list_empty(&journal->queue) || journal->want_empty || eski_carry_pending(journal)) &&
-        (slot = eski_slot_free(journal)) != NULL) {
+    while (!journal->failed && journal->stalled == 0 &&
+           journal->frame_count < ESKI_FRAMES_MAX - 1 &&
+           (!esk_list_empty(&journal->queue) || journal->want_empty || eski_carry_file(journal)) &&
+           (slot = eski_slot_free(journal)) != NULL) {
         build_frame(journal, slot);
         built = true;
     }
@@ -268,7 +275,7 @@ static void build_run(struct esk_mail *mail) {
 
 void eski_build_schedule(struct esk_journal *journal) {
     if (journal->build_posted || journal->failed || journal->stalled > 0 ||
-        (esk_list_empty(&journal->queue) && !journal->want_empty && !eski_carry_pending(journal)) ||
+        (esk_list_empty(&journal->queue) && !journal->want_empty && !eski_carry_file(journal)) ||
         !eski_slot_free(journal)) {
         return;
     }

@@ -45,15 +45,20 @@ uint64_t eski_oldest_file(const struct esk_journal *journal) {
     return ESK_CONTAINER(journal->files.next, struct eski_file, link)->number;
 }
 
-bool eski_carry_pending(const struct esk_journal *journal) {
-    const struct eski_file *first = ESK_CONTAINER(journal->files.next, struct eski_file, link);
-    for (const struct eski_file *file = first; file != journal->current;
-         file = ESK_CONTAINER(file->link.next, struct eski_file, link)) {
+/* States are carried in passes: one that goes on while the journal rolls again does not begin anew,
+ * so it ends even if all states together are larger than a file. */
+struct eski_file *eski_carry_file(const struct esk_journal *journal) {
+    for (struct esk_link *link = journal->files.next; link != &journal->current->link;
+         link = link->next) {
+        struct eski_file *file = ESK_CONTAINER(link, struct eski_file, link);
+        if (file->number >= journal->carry_below) {
+            return NULL;
+        }
         if (!esk_list_empty(&file->states)) {
-            return true;
+            return file;
         }
     }
-    return false;
+    return NULL;
 }
 
 void eski_files_account(struct esk_journal *journal) {
@@ -156,6 +161,9 @@ bool eski_files_roll(struct esk_journal *journal, size_t frame_bytes) {
         return false;
     }
     ESK_REACHED(JOURNAL_ROLL);
+    if (!eski_carry_file(journal)) {
+        journal->carry_below = journal->next->number;
+    }
     journal->current = journal->next;
     journal->next = NULL;
     esk_list_append(&journal->files, &journal->current->link);
@@ -218,8 +226,12 @@ static void release_in_helper(struct esk_mail *mail) {
     struct eski_file *file = ESK_CONTAINER(mail, struct eski_file, mail);
     struct esk_journal *journal = file->journal;
     eski_file_close(file);
+    /* In order, and none behind one that failed: live files have no gap. */
     file->result =
-        eski_to_spare(journal->options.platform, journal->folder, file->number, &file->error);
+        journal->release_failed
+            ? esk_fail(&file->error, ESK_ERR_IO, "an earlier file was not released")
+            : eski_to_spare(journal->options.platform, journal->folder, file->number, &file->error);
+    journal->release_failed = file->result != ESK_OK;
     mail->run = released;
     esk_post(&journal->options.loop->executor, mail);
 }
@@ -241,10 +253,18 @@ void eski_files_release(struct esk_journal *journal) {
         esk_list_append(&journal->retiring, &file->link);
         file->release_sequence = journal->sequence_next; /* the next frame tells */
     }
-    while (!esk_list_empty(&journal->retiring)) {
-        struct eski_file *file = ESK_CONTAINER(journal->retiring.next, struct eski_file, link);
+    struct esk_link *next;
+    for (struct esk_link *link = journal->retiring.next; link != &journal->retiring; link = next) {
+        struct eski_file *file = ESK_CONTAINER(link, struct eski_file, link);
+        next = link->next;
         if (file->release_sequence > journal->durable_sequence || journal->failed) {
-            break;
+            continue;
+        }
+        if (!file->told) { /* and one more vouches for that one: if it is lost, the file is needed
+                            */
+            file->told = true;
+            file->release_sequence = journal->sequence_next;
+            continue;
         }
         esk_list_remove(&file->link);
         eski_files_post_release(file);

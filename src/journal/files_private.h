@@ -25,6 +25,7 @@ struct eski_file {
     uint64_t prepared_bytes;   /* written before; 0: it grows */
     uint64_t last_sequence;    /* of its last frame */
     uint64_t release_sequence; /* durable up to here: nobody asks for it any more */
+    bool told;                 /* a durable frame says that it is not needed */
     uint64_t held;             /* groups with entries in it above their checkpoints */
     struct esk_link states;    /* groups whose newest state is in it */
     struct esk_file *descriptors[ESKI_WRITES_MAX]; /* one for each flusher */

@@ -114,7 +114,8 @@ static bool is_idle(const struct esk_journal *journal) {
 
 /* Whether the last frame waits for one that vouches for it, or a release for one that tells. */
 static bool needs_empty(const struct esk_journal *journal) {
-    if (journal->content_sequence > journal->vouched_sequence) {
+    if (journal->content_sequence > journal->vouched_sequence &&
+        journal->content_sequence <= journal->durable_sequence) {
         return true;
     }
     const struct esk_link *last = journal->retiring.previous;

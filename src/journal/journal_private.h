@@ -59,7 +59,9 @@ struct esk_journal {
     struct esk_link files; /* live; the last one is current, unless `next` is taken */
     struct eski_file *current;
     struct eski_file *next;   /* prepared */
+    uint64_t carry_below;     /* states in files before this one are to be carried */
     struct esk_link retiring; /* waiting for release_sequence */
+    bool release_failed;      /* the helper's */
     struct esk_executor *helper;
     struct eski_prepare prepare;
     bool preparing;
@@ -130,7 +132,7 @@ void eski_settle(struct esk_journal *journal); /* after anything completed; may 
 void eski_room_update(struct esk_journal *journal);
 void eski_tick(struct esk_timer *timer);
 void eski_start_in_turn(struct esk_mail *mail);
-bool eski_carry_pending(const struct esk_journal *journal);
+struct eski_file *eski_carry_file(const struct esk_journal *journal); /* with states to carry */
 uint64_t eski_oldest_file(const struct esk_journal *journal);
 
 #endif

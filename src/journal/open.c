@@ -149,6 +149,8 @@ static enum esk_err pick_spare(struct esk_journal *journal, struct esk_journal_r
     return eski_to_spare(journal->options.platform, journal->folder, *number, error);
 }
 
+/* What recovery saw of names may be in the page cache alone, left by a process that died before its
+ * sync: files may be used again only when their old names cannot come back. */
 static enum esk_err make_folder(struct esk_journal *journal, struct esk_error *error) {
     struct esk_platform *platform = journal->options.platform;
     enum esk_err err = esk_folder_make(platform, journal->folder, error);
@@ -159,6 +161,9 @@ static enum esk_err make_folder(struct esk_journal *journal, struct esk_error *e
     }
     if (err == ESK_OK) {
         err = eski_folder_sync(platform, slash ? parent : ".", error);
+    }
+    if (err == ESK_OK) {
+        err = eski_folder_sync(platform, journal->folder, error);
     }
     free(parent);
     return err;
@@ -198,8 +203,11 @@ static void start(struct esk_journal *journal, struct esk_journal_recovery *reco
     journal->current->position = head->header.position;
     journal->current->last_sequence = head->header.sequence - 1;
     journal->sequence_next = head->header.sequence;
-    journal->content_sequence = journal->sequence_next - 1;
+    /* The first frame of a generation needs nobody to vouch for it. */
+    bool several = head->header.sequence > head->header.durable_upto + 2;
+    journal->content_sequence = several ? head->header.sequence - 1 : 0;
     journal->vouched_sequence = head->header.durable_upto;
+    journal->carry_below = journal->current->number;
     journal->written_sequence = journal->durable_sequence = journal->sequence_next - 1;
     journal->timer.run = eski_tick;
     eski_files_account(journal);
@@ -263,7 +271,7 @@ enum esk_err esk_journal_open(const struct esk_journal_options *options,
     size_t forgets;
     uint64_t spare = 0;
     uint64_t *forgotten = adopt_states(journal, states, count, &forgets);
-    enum esk_err err = make_folder(journal, error); /* its name may not be durable yet */
+    enum esk_err err = make_folder(journal, error);
     if (err == ESK_OK) {
         err = pick_spare(journal, recovery, &spare, error);
     }

@@ -44,4 +44,23 @@ enum esk_err eski_recovery_take_frame(struct esk_journal_recovery *recovery, str
 /* Puts the groups with a state in order of id. */
 void eski_recovery_sort(struct esk_journal_recovery *recovery);
 
+/* The numbered files of a folder. */
+struct eski_scan_file {
+    struct eski_file_header header;
+    uint64_t end; /* recorded by the next generation; 0: not known */
+    uint64_t end_sequence;
+    bool live;
+};
+
+struct eski_scan {
+    struct esk_journal_recovery *recovery;
+    struct eski_scan_file *files;
+    size_t count;
+    size_t capacity;
+};
+
+void eski_numbers_add(uint64_t **numbers, size_t *count, uint64_t number);
+/* Takes the frames of all live files; those behind the end become void. */
+enum esk_err eski_scan_frames(struct eski_scan *scan, struct esk_error *error);
+
 #endif
