@@ -221,7 +221,18 @@ static void shards_destroy(struct esk_broker *broker) {
     broker->shard_count = 0;
 }
 
-/* Every shard's copy of the catalogue, with the cursors of shard 0's. */
+static void copy_change(struct esk_broker *broker, const struct esk_catalogue_change *change,
+                        struct esk_topic_cursor *cursor) {
+    struct esk_block *payload = esk_catalogue_payload(change);
+    for (uint32_t i = 1; i < broker->shard_count; i++) {
+        ESK_ASSERT(esk_catalogue_apply(&broker->shards[i].catalogue,
+                                       esk_slice(payload->data, payload->size), cursor,
+                                       NULL) == ESK_OK);
+    }
+    esk_block_release(payload);
+}
+
+/* Every shard's copy of the catalogue, with the cursors of shard 0's; tombstones too. */
 static void copy_catalogue(struct esk_broker *broker) {
     const struct esk_catalogue *source = &broker->shards[0].catalogue;
     size_t position = 0;
@@ -229,18 +240,19 @@ static void copy_catalogue(struct esk_broker *broker) {
     void *value;
     while (esk_u64_map_next(&source->by_id, &position, &id, &value)) {
         const struct esk_topic *topic = value;
+        struct esk_catalogue_change change = esk_catalogue_creation(topic);
         if (topic->deleted) {
-            continue;
+            change.topic_created.name = esk_slice(NULL, 0); /* it may be taken again */
         }
-        const struct esk_catalogue_change change = esk_catalogue_creation(topic);
-        struct esk_block *payload = esk_catalogue_payload(&change);
+        copy_change(broker, &change, topic->cursor);
         for (uint32_t i = 1; i < broker->shard_count; i++) {
-            struct esk_catalogue *copy = &broker->shards[i].catalogue;
-            ESK_ASSERT(esk_catalogue_apply(copy, esk_slice(payload->data, payload->size),
-                                           topic->cursor, NULL) == ESK_OK);
-            esk_catalogue_topic(copy, topic->first_group)->serving = true;
+            esk_catalogue_topic(&broker->shards[i].catalogue, id)->serving = true;
         }
-        esk_block_release(payload);
+        if (topic->deleted) {
+            change = (struct esk_catalogue_change){.kind = ESK_CATALOGUE_TOPIC_DELETED,
+                                                   .topic_deleted = {id}};
+            copy_change(broker, &change, NULL);
+        }
     }
 }
 

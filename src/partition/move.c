@@ -53,6 +53,7 @@ struct eski_move {
     struct esk_checkpoint checkpoint;
     struct esk_buffer snapshot;
     bool store_snapshot;
+    uint64_t keep_snapshot; /* the one that the newest durable checkpoint names */
     enum esk_err err;
     struct esk_error error;
 };
@@ -235,6 +236,7 @@ static void set_snapshot(struct eski_move *move) {
     }
     partition->machine_changed = false;
     move->store_snapshot = true;
+    move->keep_snapshot = partition->checkpoint.snapshot_index;
     move->checkpoint.snapshot_index = move->index;
     partition->machine->ops->snapshot(partition->machine, emit_snapshot, &move->snapshot);
 }
@@ -332,12 +334,12 @@ static enum esk_err execute_snapshot(struct eski_move *move) {
     if (!move->store_snapshot) {
         return ESK_OK;
     }
-    enum esk_err err = esk_snapshot_store(move->storage, move->group_id, move->index, move->term,
-                                          esk_buffer_slice(&move->snapshot), &move->error);
-    if (err == ESK_OK) { /* the one that the newest checkpoint names stays until the next move */
-        ESK_REACHED(SNAPSHOT);
-    }
-    return err;
+    enum esk_err err =
+        esk_snapshot_prune(move->storage, move->group_id, move->keep_snapshot, &move->error);
+    return err != ESK_OK
+               ? err
+               : esk_snapshot_store(move->storage, move->group_id, move->index, move->term,
+                                    esk_buffer_slice(&move->snapshot), &move->error);
 }
 
 enum esk_err eski_move_execute(struct eski_move *move) {
