@@ -42,9 +42,10 @@ def header(families):
         out += [f"        struct {prefix}_{k['name']} {k['name']};" for k in family["entry_kind"]]
         out += ["    };", "};", "",
                 "/* Appends the payload. Texts are at most 65535 bytes. */",
-                f"void {prefix}_encode(struct esk_buffer *out, const struct {prefix}_change *change);",
-                "/* ESK_ERR_VERSION: a kind or version of a newer program. ESK_ERR_CORRUPT: the bytes "
-                "do not\n * match the kind. */",
+                f"void {prefix}_encode(struct esk_buffer *out,",
+                f"                     const struct {prefix}_change *change);",
+                "/* ESK_ERR_VERSION: a kind or version of a newer program. ESK_ERR_CORRUPT:",
+                " * the bytes do not match the kind. */",
                 f"enum esk_err {prefix}_decode(struct esk_slice payload, "
                 f"struct {prefix}_change *change,\n    struct esk_error *error);", ""]
     return "\n".join(out + ["#endif", ""])
@@ -80,38 +81,45 @@ def source(families):
     out = [NOTE + '#include "model/entries.h"', ""]
     for family in families:
         prefix = f"esk_{family['name']}"
-        out += [f"void {prefix}_encode(struct esk_buffer *out, const struct {prefix}_change *change) {{",
+        out += [f"void {prefix}_encode(struct esk_buffer *out,",
+                f"                     const struct {prefix}_change *change) {{",
                 "    esk_buffer_u8(out, (uint8_t)change->kind);", "    switch (change->kind) {"]
         for kind in family["entry_kind"]:
             out += encode_case(family, kind)
         out += ["    }", "}", "",
-                f"enum esk_err {prefix}_decode(struct esk_slice payload, struct {prefix}_change *change,",
-                "    struct esk_error *error) {", "    struct esk_reader reader = esk_reader(payload);",
-                "    uint8_t kind = esk_read_u8(&reader);", "    uint8_t version = esk_read_u8(&reader);",
-                "    bool known = false;", f"    change->kind = (enum {prefix}_kind)kind;",
+                f"enum esk_err {prefix}_decode(struct esk_slice payload,",
+                f"    struct {prefix}_change *change, struct esk_error *error) {{",
+                "    struct esk_reader reader = esk_reader(payload);",
+                "    uint8_t kind = esk_read_u8(&reader);",
+                "    uint8_t version = esk_read_u8(&reader);",
+                "    bool known = false;",
+                f"    change->kind = (enum {prefix}_kind)kind;",
                 "    switch (kind) {"]
         for kind in family["entry_kind"]:
             out += decode_case(family, kind)
         out += ["    default:", "        break;", "    }", "    if (!known) {",
-                f'        return esk_fail(error, ESK_ERR_VERSION, "{family["name"]} entry of unknown kind '
-                '%u, version %u",\n            kind, version);', "    }",
+                "        return esk_fail(error, ESK_ERR_VERSION,",
+                f'            "{family["name"]} entry of unknown kind %u, version %u",',
+                "            kind, version);", "    }",
                 "    if (reader.failed || esk_reader_left(&reader) != 0) {",
-                f'        return esk_fail(error, ESK_ERR_CORRUPT, "{family["name"]} entry of kind %u has '
-                '%zu bytes",\n            kind, payload.size);', "    }", "    return ESK_OK;", "}", ""]
+                "        return esk_fail(error, ESK_ERR_CORRUPT,",
+                f'            "{family["name"]} entry of kind %u has %zu bytes", kind, payload.size);',
+                "    }", "    return ESK_OK;", "}", ""]
     return "\n".join(out)
 
 
 def document(families):
     out = ["# Entries of map groups", "",
-           "Generated from `definitions/entries.toml`. A payload is `u8` kind, `u8` version, then the",
-           "fields in order, big-endian. A snapshot is a list of such payloads, each behind its `u32`",
-           "length, that makes the state anew.", ""]
+           "Generated from `definitions/entries.toml`. A payload is `u8` kind, `u8` version, then",
+           "the fields in order, big-endian. A snapshot is a list of such payloads, each behind its",
+           "`u32` length, that makes the state anew.", ""]
     for family in families:
         out += [f"## {family['name']} (`{family['entry']}`)", ""]
         for kind in family["entry_kind"]:
             out += [f"### {kind['kind']}: {kind['name']}, version {kind['version']}", "",
                     kind["about"], "", "| field | type | on disk |", "|---|---|---|"]
-            out += [f"| {field} | {type_} | {TYPES[type_][3]} |" for field, type_ in kind["fields"]]
+            out += [f"| {field} | {type_} | {TYPES[type_][3]} |"
+                    for field, type_ in kind["fields"]]
             out += [""]
     return "\n".join(out)
 
