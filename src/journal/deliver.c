@@ -83,7 +83,7 @@ void eski_flushed(struct eski_slot *slot) {
     if (slot->result == ESK_ERR_NO_SPACE && !slot->result_final) {
         write_stalled(journal, slot);
     } else if (slot->result != ESK_OK) {
-        eski_fail(journal, &slot->error);
+        eski_journal_fail(journal, &slot->error);
     } else if (slot->syncing) {
         journal->durable_sequence = journal->sync_sequence;
         journal->durable_position = journal->sync_position;

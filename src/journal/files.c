@@ -95,7 +95,7 @@ static void prepared(struct esk_mail *mail) {
         }
         journal->prepare_no_space = true;
     } else if (prepare->result != ESK_ERR_AGAIN) {
-        eski_fail(journal, &prepare->error);
+        eski_journal_fail(journal, &prepare->error);
     }
     eski_settle(journal);
 }
@@ -212,7 +212,7 @@ static void released(struct esk_mail *mail) {
     struct esk_journal *journal = file->journal;
     journal->helper_jobs--;
     if (file->result != ESK_OK) {
-        eski_fail(journal, &file->error);
+        eski_journal_fail(journal, &file->error);
     } else {
         ESK_REACHED(JOURNAL_RECYCLE);
         eski_files_spare(journal, file->number);

@@ -91,7 +91,7 @@ void eski_room_update(struct esk_journal *journal) {
     }
 }
 
-void eski_fail(struct esk_journal *journal, const struct esk_error *error) {
+void eski_journal_fail(struct esk_journal *journal, const struct esk_error *error) {
     if (journal->failed) {
         return;
     }

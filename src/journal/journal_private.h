@@ -127,7 +127,7 @@ uint64_t eski_sync_due_ns(const struct esk_journal *journal); /* UINT64_MAX: no 
 
 /* journal.c */
 bool eski_is_forget(const struct esk_journal_append *append);
-void eski_fail(struct esk_journal *journal, const struct esk_error *error);
+void eski_journal_fail(struct esk_journal *journal, const struct esk_error *error);
 void eski_settle(struct esk_journal *journal); /* after anything completed; may free it */
 void eski_room_update(struct esk_journal *journal);
 void eski_tick(struct esk_timer *timer);
