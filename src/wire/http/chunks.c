@@ -73,8 +73,7 @@ enum esk_err esk_http_chunks_feed(struct esk_http_chunks *chunks, struct esk_sli
     }
     chunks->body = body;
     chunks->body_bytes_max = body_bytes_max;
-    llhttp_errno_t result =
-        llhttp_execute(&chunks->parser, (const char *)input.data, input.size);
+    llhttp_errno_t result = llhttp_execute(&chunks->parser, (const char *)input.data, input.size);
     if (chunks->too_large) {
         return esk_fail(error, ESK_ERR_TOO_LARGE, "the body is over %zu bytes", body_bytes_max);
     }

@@ -51,15 +51,16 @@ enum esk_err esk_http_head_parse(struct esk_slice input, size_t *scanned,
 /* The value of a header that may come once; data NULL: not there. `name` in lower case. */
 struct esk_slice esk_http_header_find(const struct esk_http_head *head, const char *name);
 
-/* --- a chunked body ---------------------------------------------------------------------------- */
+/* --- a chunked body ----------------------------------------------------------------------------
+ */
 
 struct esk_http_chunks;
 struct esk_http_chunks *esk_http_chunks_create(void); /* owned */
 void esk_http_chunks_destroy(struct esk_http_chunks *chunks);
 /* Takes the next bytes behind the head and appends what they hold to `body`. ESK_OK: the body is
  * whole and *consumed says where the next request begins; ESK_ERR_AGAIN: all consumed, more
- * follows; ESK_ERR_TOO_LARGE: the body is over body_bytes_max; ESK_ERR_INVALID: malformed, or mostly
- * framing. Trailers are read and dropped. */
+ * follows; ESK_ERR_TOO_LARGE: the body is over body_bytes_max; ESK_ERR_INVALID: malformed, or
+ * mostly framing. Trailers are read and dropped. */
 enum esk_err esk_http_chunks_feed(struct esk_http_chunks *chunks, struct esk_slice input,
                                   size_t body_bytes_max, struct esk_buffer *body, size_t *consumed,
                                   struct esk_error *error);

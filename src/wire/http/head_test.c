@@ -34,8 +34,7 @@ static const struct example examples[] = {
     {"no host", "GET / HTTP/1.1\r\n\r\n", 0, ESK_ERR_INVALID},
     {"two hosts", "GET / HTTP/1.1\r\n" HOST HOST "\r\n", 0, ESK_ERR_INVALID},
     {"two hosts by HTTP/1.0", "GET / HTTP/1.0\r\n" HOST HOST "\r\n", 0, ESK_ERR_INVALID},
-    {"length twice",
-     "POST / HTTP/1.1\r\n" HOST "Content-Length: 1\r\nContent-Length: 1\r\n\r\n", 0,
+    {"length twice", "POST / HTTP/1.1\r\n" HOST "Content-Length: 1\r\nContent-Length: 1\r\n\r\n", 0,
      ESK_ERR_INVALID},
     {"two lengths in one", "POST / HTTP/1.1\r\n" HOST "Content-Length: 1, 1\r\n\r\n", 0,
      ESK_ERR_INVALID},
@@ -51,14 +50,13 @@ static const struct example examples[] = {
     {"hexadecimal length", "POST / HTTP/1.1\r\n" HOST "Content-Length: 0x1\r\n\r\n", 0,
      ESK_ERR_INVALID},
     {"empty length", "POST / HTTP/1.1\r\n" HOST "Content-Length:\r\n\r\n", 0, ESK_ERR_INVALID},
-    {"length over 64 bits", "POST / HTTP/1.1\r\n" HOST "Content-Length: 18446744073709551617\r\n\r\n",
-     0, ESK_ERR_INVALID},
+    {"length over 64 bits",
+     "POST / HTTP/1.1\r\n" HOST "Content-Length: 18446744073709551617\r\n\r\n", 0, ESK_ERR_INVALID},
     {"chunked", "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: Chunked\r\n\r\n", 0, ESK_OK},
     {"chunked twice", "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked, chunked\r\n\r\n", 0,
      ESK_ERR_INVALID},
     {"chunked in two headers",
-     "POST / HTTP/1.1\r\n" HOST
-     "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
+     "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
      0, ESK_ERR_INVALID},
     {"gzip, chunked", "POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n", 0,
      ESK_ERR_INVALID},
@@ -195,7 +193,8 @@ static void limits_hold(void **state) {
     esk_buffer_fini(&text);
 }
 
-/* --- chunked bodies ---------------------------------------------------------------------------- */
+/* --- chunked bodies ----------------------------------------------------------------------------
+ */
 
 static enum esk_err feed(struct esk_slice input, size_t step, size_t max, struct esk_buffer *body,
                          size_t *end) {

@@ -15,9 +15,10 @@ static void heads_are_written(void **state) {
                                    .has_length = true,
                                    .content_length = 1203};
     size_t size = esk_http_response_head(&ok, head);
-    assert_true(esk_slice_equal(esk_slice(head, size),
-                                esk_slice_text("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-                                               "Content-Length: 1203\r\n\r\n")));
+    assert_true(
+        esk_slice_equal(esk_slice(head, size),
+                        esk_slice_text("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+                                       "Content-Length: 1203\r\n\r\n")));
     struct esk_http_response wrong = {.status = 405,
                                       .content_type = "text/plain",
                                       .allow = "GET, HEAD",
@@ -37,8 +38,11 @@ static void chunk_sizes_are_hexadecimal(void **state) {
     static const struct {
         uint32_t size;
         const char *text;
-    } examples[] = {
-        {1, "1\r\n"}, {15, "f\r\n"}, {16, "10\r\n"}, {262144, "40000\r\n"}, {UINT32_MAX, "ffffffff\r\n"}};
+    } examples[] = {{1, "1\r\n"},
+                    {15, "f\r\n"},
+                    {16, "10\r\n"},
+                    {262144, "40000\r\n"},
+                    {UINT32_MAX, "ffffffff\r\n"}};
     for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
         uint8_t head[ESK_HTTP_CHUNK_HEAD_BYTES_MAX];
         size_t size = esk_http_chunk_head(examples[i].size, head);

@@ -54,9 +54,9 @@ bool esk_http_query_decode(struct esk_slice encoded, struct esk_arena *arena,
 bool esk_http_query_next(struct esk_slice *query, struct esk_slice *name, struct esk_slice *value) {
     while (query->size) {
         const uint8_t *and = memchr(query->data, '&', query->size);
-        size_t size = and ? (size_t)(and - query->data) : query->size;
+        size_t size = and? (size_t)(and-query->data) : query->size;
         const uint8_t *piece = query->data;
-        size_t taken = and ? size + 1 : size;
+        size_t taken = and? size + 1 : size;
         query->data += taken;
         query->size -= taken;
         if (size == 0) {

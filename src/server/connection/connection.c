@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection's life: it arrives by mail in its shard, is attended to whenever something changed,
+ * finishes (output sent, input drained for a while) or is aborted, and is freed with its last hold.
+ */
+#include "server/connection/connection_private.h"
+
+#include "base/assert.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* --- the end ------------------------------------------------------------------------------------
+ */
+
+static void forget_input(struct esk_connection *connection) {
+    if (connection->kept) {
+        if (connection->shard->broker) {
+            esk_broker_memory_give(connection->shard->broker, connection->kept_bytes);
+        }
+        free(connection->kept);
+        connection->kept = NULL;
+    }
+}
+
+static void free_connection(struct esk_connection *connection) {
+    struct esk_server *server = connection->shard->server;
+    free(connection);
+    eski_server_connection_freed(server);
+}
+
+static void close_now(struct esk_connection *connection) {
+    connection->is_closed = true;
+    close(connection->fd); /* which also takes it out of the epoll set */
+    connection->fd = -1;
+    esk_list_remove(&connection->link);
+    esk_list_remove(&connection->ready_link);
+    eski_deadlines_remove(connection);
+    eski_output_drop(connection);
+    forget_input(connection);
+    connection->input = esk_slice(NULL, 0);
+    atomic_fetch_sub_explicit(&connection->door->connections, 1, memory_order_relaxed);
+    connection->door->ops->closed(connection);
+    eski_listener_descriptor_freed(connection->shard->server);
+}
+
+void esk_connection_hold(struct esk_connection *connection) {
+    connection->holds++;
+}
+
+void esk_connection_release(struct esk_connection *connection) {
+    ESK_ASSERT(connection->holds > 0);
+    if (--connection->holds == 0) {
+        free_connection(connection);
+    }
+}
+
+/* --- the start ----------------------------------------------------------------------------------
+ */
+
+static void on_arrival(struct esk_mail *mail) {
+    struct esk_connection *connection = ESK_CONTAINER(mail, struct esk_connection, arrival);
+    struct eski_shard *shard = connection->shard;
+    esk_list_append(&shard->connections, &connection->link);
+    eski_deadlines_start(shard);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                                .data.ptr = connection};
+    connection->door->ops->opened(connection);
+    if (epoll_ctl(shard->epoll_fd, EPOLL_CTL_ADD, connection->fd, &event) < 0) {
+        esk_connection_abort(connection); /* no kernel memory for one more watch */
+    }
+    eski_shard_ready(shard, connection); /* bytes may be there already */
+}
+
+/* In the listener's loop; the connection goes to its shard by mail. */
+struct esk_connection *eski_connection_create(struct eski_shard *shard, struct esk_door *door,
+                                              int fd) {
+    struct esk_connection *connection = esk_alloc_zeroed(1, sizeof *connection);
+    connection->shard = shard;
+    connection->door = door;
+    connection->fd = fd;
+    connection->holds = 1; /* the layer's, until closed */
+    connection->readable = true;
+    connection->writable = true;
+    connection->wants_input = true;
+    connection->arrival.run = on_arrival;
+    esk_list_init(&connection->link);
+    esk_list_init(&connection->ready_link);
+    esk_list_init(&connection->wheel_link);
+    eski_output_init(connection);
+    atomic_fetch_add_explicit(&door->connections, 1, memory_order_relaxed);
+    esk_post(&shard->loop->executor, &connection->arrival);
+    return connection;
+}
+
+/* --- input --------------------------------------------------------------------------------------
+ */
+
+/* Reads behind what was kept, all of it in the shard's window. */
+static void read_input(struct esk_connection *connection) {
+    uint8_t *window = connection->shard->window;
+    size_t have = connection->input.size;
+    size_t room = ESK_CONNECTION_WINDOW_BYTES - have;
+    if (room == 0) {
+        return;
+    }
+    if (have) {
+        memcpy(window, connection->input.data, have);
+    }
+    ssize_t count = eski_socket_read(connection, window + have, room);
+    if (count < 0) {
+        connection->readable = false;
+        connection->is_aborted |= errno != EAGAIN;
+        return;
+    }
+    if (count == 0) {
+        connection->input_ended = true;
+        connection->peer_finished = true;
+        return;
+    }
+    /* A short read has emptied the socket; the next bytes will be an event, its end was one. */
+    connection->readable = (size_t)count == room || connection->peer_finished;
+    connection->input = esk_slice(window, have + (size_t)count);
+}
+
+/* Keeps what the door left, so that the window is free for the next connection. */
+static void keep_input(struct esk_connection *connection) {
+    struct esk_slice left = connection->input;
+    if (left.size == 0) {
+        forget_input(connection);
+        connection->input = esk_slice(NULL, 0);
+        return;
+    }
+    if (connection->kept && left.data >= connection->kept &&
+        left.data <= connection->kept + connection->kept_bytes) {
+        return;
+    }
+    size_t bytes = left.size + ESK_CONNECTION_PADDING_BYTES;
+    forget_input(connection);
+    if (connection->shard->broker && !esk_broker_memory_take(connection->shard->broker, bytes)) {
+        connection->input = esk_slice(NULL, 0);
+        connection->is_aborted = true; /* bytes that we read cannot be left with the client */
+        return;
+    }
+    connection->kept = esk_alloc(bytes);
+    connection->kept_bytes = bytes;
+    memcpy(connection->kept, left.data, left.size);
+    memset(connection->kept + left.size, 0, ESK_CONNECTION_PADDING_BYTES);
+    connection->input = esk_slice(connection->kept, left.size);
+}
+
+/* While lingering: reads and drops, so that no reset overtakes the answer. */
+static void drop_input(struct esk_connection *connection) {
+    while (connection->readable && !connection->input_ended && !connection->is_aborted) {
+        ssize_t count =
+            eski_socket_read(connection, connection->shard->window, ESK_CONNECTION_WINDOW_BYTES);
+        if (count > 0) {
+            connection->readable =
+                count == ESK_CONNECTION_WINDOW_BYTES || connection->peer_finished;
+            eski_shard_ready(connection->shard, connection);
+            return; /* one read a turn */
+        }
+        connection->readable = false;
+        connection->input_ended = count == 0;
+        connection->is_aborted = count < 0 && errno != EAGAIN;
+    }
+}
+
+/* --- attending ----------------------------------------------------------------------------------
+ */
+
+static void set_stall_deadline(struct esk_connection *connection, uint32_t delay_ms) {
+    connection->stall_due_tick = eski_deadlines_tick(connection->shard, delay_ms);
+    eski_deadlines_place(connection);
+}
+
+static void flush(struct esk_connection *connection) {
+    if (!eski_output_flush(connection)) {
+        connection->is_aborted = true;
+        return;
+    }
+    if (connection->output_bytes == 0) {
+        if (!connection->is_lingering) {
+            connection->stall_due_tick = 0;
+        }
+        return;
+    }
+    if (connection->writable) { /* enough for one turn */
+        eski_shard_ready(connection->shard, connection);
+    } else if (connection->stall_due_tick == 0) {
+        set_stall_deadline(connection, connection->shard->server->options.stall_ms);
+    }
+}
+
+static bool can_read(const struct esk_connection *connection) {
+    return connection->wants_input && connection->readable && !connection->input_ended;
+}
+
+static void serve(struct esk_connection *connection) {
+    if (connection->output_bytes && connection->writable) {
+        flush(connection);
+    }
+    if (can_read(connection)) {
+        read_input(connection);
+    }
+    if (!connection->is_aborted) {
+        connection->door->ops->serve(connection);
+    }
+    keep_input(connection);
+    if (connection->output_bytes && !connection->is_aborted) {
+        flush(connection);
+    }
+}
+
+static void linger(struct esk_connection *connection) {
+    if (!connection->is_lingering) {
+        connection->is_lingering = true;
+        connection->is_aborted |= shutdown(connection->fd, SHUT_WR) < 0;
+        connection->due_tick = 0;
+        set_stall_deadline(connection, connection->shard->server->options.linger_ms);
+    }
+    drop_input(connection);
+    connection->is_aborted |= connection->input_ended || connection->shard->is_stopping;
+}
+
+void eski_connection_attend(struct esk_connection *connection) {
+    if (connection->is_closed) {
+        return;
+    }
+    esk_connection_hold(connection);
+    if (!connection->is_aborted && !connection->is_finishing) {
+        serve(connection);
+    } else if (!connection->is_aborted && connection->output_bytes) {
+        flush(connection);
+    }
+    if (connection->is_finishing && !connection->is_aborted && connection->output_bytes == 0) {
+        linger(connection);
+    } else if (!connection->is_aborted && !connection->is_finishing && can_read(connection) &&
+               connection->input.size < ESK_CONNECTION_WINDOW_BYTES) {
+        eski_shard_ready(connection->shard, connection);
+    }
+    if (connection->is_aborted) {
+        close_now(connection);
+        esk_connection_release(connection); /* the layer's */
+    }
+    esk_connection_release(connection);
+}
+
+void eski_connection_expire(struct esk_connection *connection) {
+    uint64_t now = eski_deadlines_tick(connection->shard, 0);
+    if (connection->stall_due_tick && connection->stall_due_tick < now) {
+        connection->is_aborted = true;
+    } else if (connection->due_tick && connection->due_tick < now) {
+        connection->due_tick = 0;
+        connection->door->ops->expired(connection);
+    }
+    eski_deadlines_place(connection);
+    eski_shard_ready(connection->shard, connection);
+}
+
+/* --- for doors ----------------------------------------------------------------------------------
+ */
+
+void *esk_connection_data(const struct esk_connection *connection) {
+    return connection->data;
+}
+
+void esk_connection_set_data(struct esk_connection *connection, void *data) {
+    connection->data = data;
+}
+
+struct esk_door *esk_connection_door(const struct esk_connection *connection) {
+    return connection->door;
+}
+
+uint32_t esk_connection_shard(const struct esk_connection *connection) {
+    return connection->shard->number;
+}
+
+struct esk_slice esk_connection_input(const struct esk_connection *connection) {
+    return connection->input;
+}
+
+void esk_connection_consume(struct esk_connection *connection, size_t size) {
+    ESK_ASSERT(size <= connection->input.size);
+    connection->input.data += size;
+    connection->input.size -= size;
+}
+
+void esk_connection_want_input(struct esk_connection *connection, bool wanted) {
+    connection->wants_input = wanted;
+}
+
+bool esk_connection_input_ending(const struct esk_connection *connection) {
+    return connection->peer_finished;
+}
+
+bool esk_connection_input_ended(const struct esk_connection *connection) {
+    return connection->input_ended;
+}
+
+void esk_connection_wake(struct esk_connection *connection) {
+    if (!connection->is_closed) {
+        eski_shard_ready(connection->shard, connection);
+    }
+}
+
+void esk_connection_set_deadline(struct esk_connection *connection, uint32_t delay_ms) {
+    uint64_t due = delay_ms ? eski_deadlines_tick(connection->shard, delay_ms) : 0;
+    if (due != connection->due_tick && !connection->is_closed) {
+        bool later = due == 0 || (connection->due_tick && due > connection->due_tick);
+        connection->due_tick = due;
+        if (!later) { /* a later one is noticed when the wheel comes to the earlier */
+            eski_deadlines_place(connection);
+        }
+    }
+}
+
+void esk_connection_finish(struct esk_connection *connection) {
+    if (!connection->is_closed) {
+        connection->is_finishing = true;
+        eski_shard_ready(connection->shard, connection);
+    }
+}
+
+void esk_connection_abort(struct esk_connection *connection) {
+    if (!connection->is_closed) {
+        connection->is_aborted = true;
+        eski_shard_ready(connection->shard, connection);
+    }
+}
+
+bool esk_connection_is_open(const struct esk_connection *connection) {
+    return !connection->is_closed;
+}
+
+bool esk_connection_stopping(const struct esk_connection *connection) {
+    return connection->shard->is_stopping;
+}

@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The door on the connection layer. A connection serves one request at a time; pipelined ones wait
+ * in its input, so answers keep their order. Its data is NULL between requests, the mark below
+ * while a head is incomplete, else its request.
+ *
+ * A client that goes while its request is with the broker: the request ends as if nothing were, and
+ * nobody gets the answer; only a long poll is told to end early. */
+#include "server/http/http_private.h"
+
+#include "base/assert.h"
+#include "model/limits.h"
+#include "observe/exposition.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define HEAD_MS_DEFAULT 10000
+#define BODY_MS_DEFAULT 30000
+#define IDLE_MS_DEFAULT 75000
+#define BODY_BYTES_PER_MS_MIN 16 /* 16 KiB/s */
+#define REQUESTS_PER_TURN 16     /* of one connection */
+
+static char head_mark; /* its address is a connection's data while a head is incomplete */
+
+static struct eski_http_shard *shard_of(const struct esk_connection *connection) {
+    struct esk_http *http = esk_connection_door(connection)->context;
+    return &http->shards[esk_connection_shard(connection)];
+}
+
+static struct eski_request *request_of(const struct esk_connection *connection) {
+    void *data = esk_connection_data(connection);
+    return data == &head_mark ? NULL : data;
+}
+
+static const struct esk_http_options *options_of(const struct esk_connection *connection) {
+    return &shard_of(connection)->http->options;
+}
+
+/* --- a head --------------------------------------------------------------------------------------
+ */
+
+/* Answers what was no request, and ends. */
+static void refuse(struct esk_connection *connection, enum esk_err err, const char *text) {
+    struct eski_request *request = eski_request_create(shard_of(connection), connection);
+    esk_connection_set_data(connection, request);
+    request->state = ESKI_STATE_RUNNING;
+    request->keep_alive = false;
+    eski_fail_text(request, err, "%s", text);
+}
+
+/* Nothing to do: waits for a request, or for the rest of its head. */
+static void wait_for_head(struct esk_connection *connection, bool has_begun) {
+    if (esk_connection_input_ended(connection) || esk_connection_stopping(connection)) {
+        esk_connection_finish(connection);
+        return;
+    }
+    esk_connection_want_input(connection, true);
+    void *data = has_begun ? &head_mark : NULL;
+    if (!has_begun || esk_connection_data(connection) == NULL) {
+        const struct esk_http_options *options = options_of(connection);
+        esk_connection_set_deadline(connection, has_begun ? options->head_ms : options->idle_ms);
+    }
+    esk_connection_set_data(connection, data);
+}
+
+/* Begins the next request, if its head is whole; false: there is nothing to do now. */
+static bool begin(struct esk_connection *connection) {
+    struct eski_http_shard *shard = shard_of(connection);
+    if (esk_connection_output_bytes(connection) >= ESK_CONNECTION_OUTPUT_BYTES_MAX) {
+        esk_connection_want_input(connection, false);
+        return false;
+    }
+    struct esk_slice input = esk_connection_input(connection);
+    if (input.size == 0) {
+        wait_for_head(connection, false);
+        return false;
+    }
+    struct esk_error error;
+    size_t scanned = 0; /* anew each time: that is cheaper than to remember it, 16 KiB at most */
+    enum esk_err err = esk_http_head_parse(input, &scanned, &shard->head, &error);
+    if (err == ESK_ERR_AGAIN) {
+        wait_for_head(connection, true);
+        return false;
+    }
+    esk_connection_want_input(connection, false);
+    esk_connection_set_deadline(connection, 0);
+    if (err) {
+        refuse(connection, err, error.text);
+        return true;
+    }
+    esk_connection_consume(connection, shard->head.size);
+    struct eski_request *request = eski_request_create(shard, connection);
+    esk_connection_set_data(connection, request);
+    eski_request_route(request, &shard->head);
+    return true;
+}
+
+/* --- a body --------------------------------------------------------------------------------------
+ */
+
+/* Waits for more of the body, for longer the more of it has come. */
+static void wait_for_body(struct eski_request *request) {
+    struct esk_connection *connection = request->connection;
+    if (esk_connection_input_ended(connection)) {
+        esk_connection_abort(connection); /* half a request: there is nobody to answer */
+        return;
+    }
+    if (request->expects_continue) {
+        request->expects_continue = false;
+        esk_connection_write(connection, ESK_HTTP_CONTINUE, sizeof ESK_HTTP_CONTINUE - 1);
+    }
+    uint64_t now_ns = esk_monotonic_ns(request->shard->http->options.platform);
+    if (request->body_started_ns == 0) {
+        request->body_started_ns = now_ns;
+    }
+    uint64_t allowed_ms =
+        options_of(connection)->body_ms + request->body.size / BODY_BYTES_PER_MS_MIN;
+    uint64_t passed_ms = (now_ns - request->body_started_ns) / 1000000;
+    esk_connection_set_deadline(connection,
+                                passed_ms < allowed_ms ? (uint32_t)(allowed_ms - passed_ms) : 1);
+    esk_connection_want_input(connection, true);
+}
+
+static void body_is_whole(struct eski_request *request, struct esk_slice body) {
+    esk_connection_want_input(request->connection, false);
+    esk_connection_set_deadline(request->connection, 0);
+    eski_request_dispatch(request, body);
+}
+
+/* Makes room for `more` bytes, and padding; the budget is charged for what is allocated. */
+static bool reserve(struct eski_request *request, size_t more) {
+    struct esk_buffer *body = &request->body;
+    size_t before = body->capacity;
+    (void)esk_buffer_grow(body, more + ESK_JSON_PADDING);
+    return body->capacity == before || eski_request_charge(request, body->capacity - before);
+}
+
+static bool collect_chunks(struct eski_request *request, struct esk_slice input) {
+    struct esk_connection *connection = request->connection;
+    if (!reserve(request, input.size)) {
+        return true;
+    }
+    struct esk_error error;
+    size_t consumed;
+    enum esk_err err =
+        esk_http_chunks_feed(request->chunks, input, request->shard->http->options.body_bytes_max,
+                             &request->body, &consumed, &error);
+    esk_connection_consume(connection, consumed);
+    if (err == ESK_ERR_AGAIN) {
+        wait_for_body(request);
+        return false;
+    }
+    if (err) {
+        request->keep_alive = false;
+        eski_fail(request, err, &error);
+        return true;
+    }
+    body_is_whole(request, esk_buffer_slice(&request->body));
+    return true;
+}
+
+/* Takes body bytes from the input; false: more must come. */
+static bool collect(struct eski_request *request) {
+    struct esk_connection *connection = request->connection;
+    struct esk_slice input = esk_connection_input(connection);
+    if (request->chunks) {
+        return collect_chunks(request, input);
+    }
+    size_t missing = request->content_length - request->body.size;
+    if (request->body.size == 0 && input.size >= missing) {
+        body_is_whole(request, esk_slice(input.data, missing)); /* parsed where it lies */
+        esk_connection_consume(connection, missing);
+        return true;
+    }
+    size_t size = input.size < missing ? input.size : missing;
+    if (size) {
+        if (!reserve(request, size)) {
+            return true;
+        }
+        esk_buffer_append(&request->body, input.data, size);
+        esk_connection_consume(connection, size);
+    }
+    if (size < missing) {
+        wait_for_body(request);
+        return false;
+    }
+    body_is_whole(request, esk_buffer_slice(&request->body));
+    return true;
+}
+
+/* --- serving -------------------------------------------------------------------------------------
+ */
+
+static void leave(struct eski_request *request) {
+    if (request->cancel) {
+        void (*cancel)(struct eski_request *) = request->cancel;
+        request->cancel = NULL;
+        cancel(request);
+    }
+}
+
+/* Sends what is ready; false: nothing more can be done now. */
+static bool send_answer(struct eski_request *request, unsigned *served) {
+    struct esk_connection *connection = request->connection;
+    if (esk_connection_output_bytes(connection) >= ESK_CONNECTION_OUTPUT_BYTES_MAX) {
+        return false;
+    }
+    if (!eski_answer_continue(request)) {
+        esk_connection_wake(connection); /* when it is this connection's turn again */
+        return false;
+    }
+    bool keep_alive = request->keep_alive;
+    esk_connection_set_data(connection, NULL);
+    eski_request_destroy(request);
+    if (!keep_alive) {
+        esk_connection_finish(connection);
+        return false;
+    }
+    if (++*served == REQUESTS_PER_TURN) {
+        esk_connection_want_input(connection, true);
+        esk_connection_wake(connection);
+        return false;
+    }
+    return true;
+}
+
+static bool serve_request(struct eski_request *request, unsigned *served) {
+    switch (request->state) {
+    case ESKI_STATE_BODY:
+        return collect(request);
+    case ESKI_STATE_ANSWERING:
+        return send_answer(request, served);
+    case ESKI_STATE_READING:
+    case ESKI_STATE_RUNNING:
+        if (esk_connection_input_ending(request->connection) ||
+            esk_connection_stopping(request->connection)) {
+            leave(request);
+        }
+        return false;
+    }
+    return false;
+}
+
+static void on_serve(struct esk_connection *connection) {
+    struct eski_http_shard *shard = shard_of(connection);
+    unsigned served = 0;
+    shard->serving = connection;
+    for (bool goes_on = true; goes_on;) {
+        struct eski_request *request = request_of(connection);
+        goes_on = request ? serve_request(request, &served) : begin(connection);
+    }
+    shard->serving = NULL;
+}
+
+static void on_opened(struct esk_connection *connection) {
+    esk_connection_set_deadline(connection, options_of(connection)->idle_ms);
+}
+
+static void on_expired(struct esk_connection *connection) {
+    if (esk_connection_data(connection) == NULL) {
+        esk_connection_finish(connection);
+        return;
+    }
+    struct eski_request *request = request_of(connection);
+    if (!request) {
+        refuse(connection, ESK_ERR_TIMEOUT, "the request's head took too long");
+    } else if (request->state == ESKI_STATE_BODY) {
+        request->keep_alive = false;
+        eski_fail_text(request, ESK_ERR_TIMEOUT, "the request's body took too long");
+    }
+}
+
+static void on_closed(struct esk_connection *connection) {
+    struct eski_request *request = request_of(connection);
+    if (!request) {
+        return;
+    }
+    if (request->state == ESKI_STATE_READING || request->state == ESKI_STATE_RUNNING) {
+        leave(request); /* it is orphaned: its answer will end it */
+        return;
+    }
+    eski_request_destroy(request);
+}
+
+static const struct esk_door_ops ops = {on_opened, on_serve, on_expired, on_closed};
+
+/* --- life ----------------------------------------------------------------------------------------
+ */
+
+void esk_http_options_init(struct esk_http_options *options) {
+    *options = (struct esk_http_options){.body_bytes_max = ESK_BODY_BYTES_MAX_DEFAULT,
+                                         .head_ms = HEAD_MS_DEFAULT,
+                                         .body_ms = BODY_MS_DEFAULT,
+                                         .idle_ms = IDLE_MS_DEFAULT};
+}
+
+static void register_metrics(struct eski_http_shard *shard) {
+    shard->metrics = esk_metrics_create(shard->number);
+    for (enum eski_operation operation = 0; operation < ESKI_OPERATION_COUNT; operation++) {
+        const char *labels[] = {"http", eski_operation_names[operation]};
+        esk_metrics_add(shard->metrics, ESK_METRIC_REQUESTS_TOTAL, labels,
+                        &shard->requests[operation]);
+        esk_metrics_add(shard->metrics, ESK_METRIC_REQUEST_ERRORS_TOTAL, labels,
+                        &shard->errors[operation]);
+        esk_metrics_add_histogram(shard->metrics, ESK_METRIC_REQUEST_DURATION_SECONDS, labels,
+                                  &shard->durations[operation]);
+    }
+    const char *door[] = {"http"};
+    esk_metrics_add(shard->metrics, ESK_METRIC_CONNECTIONS, door, &shard->connections);
+}
+
+struct esk_http *esk_http_create(const struct esk_http_options *options) {
+    struct esk_http *http = esk_alloc_zeroed(1, sizeof *http);
+    http->options = *options;
+    http->door.ops = &ops;
+    http->door.context = http;
+    http->helper = esk_worker_create(options->platform, "http-json", 1);
+    http->shards = esk_alloc_zeroed(options->shard_count, sizeof *http->shards);
+    for (uint32_t i = 0; i < options->shard_count; i++) {
+        struct eski_http_shard *shard = &http->shards[i];
+        shard->http = http;
+        shard->broker = esk_broker_shard(options->broker, i);
+        shard->number = i;
+        shard->document = esk_json_document_create();
+        esk_buffer_init(&shard->out);
+        register_metrics(shard);
+    }
+    return http;
+}
+
+void esk_http_destroy(struct esk_http *http) {
+    esk_worker_destroy(http->options.platform, http->helper);
+    for (uint32_t i = 0; i < http->options.shard_count; i++) {
+        struct eski_http_shard *shard = &http->shards[i];
+        while (shard->pool) {
+            struct eski_request *next = shard->pool->next;
+            esk_arena_fini(&shard->pool->arena);
+            esk_buffer_fini(&shard->pool->text);
+            free(shard->pool);
+            shard->pool = next;
+        }
+        esk_json_document_destroy(shard->document);
+        esk_buffer_fini(&shard->out);
+        esk_metrics_destroy(shard->metrics);
+    }
+    free(http->shards);
+    free(http);
+}
+
+struct esk_door *esk_http_door(struct esk_http *http) {
+    return &http->door;
+}

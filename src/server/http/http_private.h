@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request from its head to its answer, and what the handlers share.
+ *
+ * A route has two functions. `read` takes path, query and body apart into the request; it touches
+ * nothing else, since a large body is read on a helper. `run` acts on the result in the
+ * connection's loop: it answers at once, or starts an operation of the broker whose `done` answers
+ * later.
+ *
+ * An answer is built in one piece by eski_respond*, or piece by piece by a `fill` function, so that
+ * no turn encodes more than about ESKI_FILL_BYTES. */
+#ifndef ESK_SERVER_HTTP_PRIVATE_H
+#define ESK_SERVER_HTTP_PRIVATE_H
+
+#include "server/http/consume_encoder_private.h"
+#include "server/http/http.h"
+#include "server/http/route_table.h"
+#include "wire/http/head.h"
+#include "wire/http/response.h"
+#include "wire/json/document.h"
+#include "wire/json/writer.h"
+
+#define ESKI_FILL_BYTES (ESK_CONNECTION_BLOCK_BYTES - 16)
+#define ESKI_ARENA_BYTES_MAX ((size_t)1 << 30) /* a request's parts; its budget ends it before */
+
+enum eski_state {
+    ESKI_STATE_BODY,    /* collecting the body */
+    ESKI_STATE_READING, /* a helper takes the body apart */
+    ESKI_STATE_RUNNING, /* the broker works */
+    ESKI_STATE_ANSWERING,
+};
+
+/* Appends the next piece of the answer's body; true: that was the last one. A piece may be empty
+ * when there is more to compute. May turn the answer into an error by eski_fail, as long as nothing
+ * was sent. */
+typedef bool (*eski_fill)(struct eski_request *request, struct esk_buffer *out);
+
+struct eski_request {
+    struct eski_request *next; /* in the shard's pool */
+    struct eski_http_shard *shard;
+    struct esk_connection *connection;
+    const struct eski_route *route; /* NULL: none */
+    enum eski_state state;
+    bool keep_alive;
+    bool is_head;
+    bool is_http_1_0;
+    bool expects_continue;
+    bool is_gone;      /* the client is; `cancel` was called */
+    bool strings_stay; /* the document stays until the end, strings need not be copied */
+    struct esk_arena arena;
+    struct esk_slice parameters[ESKI_ROUTE_PARAMETERS_MAX]; /* decoded */
+    struct esk_slice path;
+    struct esk_slice query;
+    uint64_t started_ns;
+    uint64_t charged_bytes; /* taken from the broker's budget */
+
+    /* body */
+    uint64_t content_length;
+    struct esk_http_chunks *chunks;
+    struct esk_buffer body; /* what was collected, with padding behind it */
+    uint64_t body_started_ns;
+
+    /* a large body on the helper */
+    struct esk_mail mail;
+    struct esk_json_document *document;
+    enum esk_err read_result;
+    struct esk_error error;
+
+    /* the answer */
+    struct esk_http_response response;
+    bool is_head_sent;
+    eski_fill fill;
+    size_t position;        /* of the fill function */
+    struct esk_buffer text; /* an answer made in one piece that is too large to send as one */
+    void (*cancel)(struct eski_request *request);
+    void (*clean)(struct eski_request *request); /* before the request is forgotten */
+
+    union {
+        struct {
+            struct esk_topic_operation operation;
+            struct esk_topic_config_change change;
+        } topic;
+        struct esk_topic_description description;
+        struct esk_produce produce;
+        struct {
+            struct esk_consume consume;
+            struct esk_offset_fetch fetch; /* of a group */
+            struct eski_consume_encoder encoder;
+            bool is_base64;
+        } read;
+        struct esk_offset_commit commit;
+        struct esk_offset_fetch fetch;
+        struct esk_metrics_scrape scrape;
+    };
+};
+
+struct eski_http_shard {
+    struct esk_http *http;
+    struct esk_broker_shard *broker;
+    uint32_t number;
+    struct esk_http_head head; /* scratch: of the request that begins */
+    struct esk_json_document *document;
+    struct esk_buffer out;          /* scratch: of the answer that is made */
+    struct esk_connection *serving; /* whose requests are looked at anyway */
+    struct eski_request *pool;
+    uint32_t pool_count;
+    struct esk_metrics *metrics;
+    struct esk_counter requests[ESKI_OPERATION_COUNT];
+    struct esk_counter errors[ESKI_OPERATION_COUNT];
+    struct esk_histogram durations[ESKI_OPERATION_COUNT];
+    struct esk_counter connections;
+};
+
+struct esk_http {
+    struct esk_http_options options;
+    struct esk_door door;
+    struct esk_executor *helper;
+    struct eski_http_shard *shards;
+};
+
+/* request.c */
+struct eski_request *eski_request_create(struct eski_http_shard *shard,
+                                         struct esk_connection *connection);
+void eski_request_destroy(struct eski_request *request);
+/* Takes more of the budget for it; false: over the budget, answered with 503. */
+bool eski_request_charge(struct eski_request *request, uint64_t bytes);
+/* Begins with what the head says: route, parameters. Answers when that fails. */
+void eski_request_route(struct eski_request *request, const struct esk_http_head *head);
+/* The body is whole: read, then run. */
+void eski_request_dispatch(struct eski_request *request, struct esk_slice body);
+
+/* router.c: the route, or NULL; *allow gets the methods of the path when only the method is wrong
+ * (static or in the arena). Parameters are those of the path, still encoded. */
+const struct eski_route *eski_router_find(enum esk_http_method method, struct esk_slice path,
+                                          struct esk_slice parameters[ESKI_ROUTE_PARAMETERS_MAX],
+                                          struct esk_arena *arena, const char **allow);
+
+/* respond.c */
+/* An answer in one piece: open the writer, write one value, send it. */
+struct esk_json_writer eski_respond_begin(struct eski_request *request);
+void eski_respond(struct eski_request *request, int status);
+void eski_respond_empty(struct eski_request *request); /* {} */
+void eski_respond_fill(struct eski_request *request, eski_fill fill);
+/* The text is the client's to see, unless the code is an internal one. */
+void eski_fail(struct eski_request *request, enum esk_err err, const struct esk_error *error);
+void eski_fail_text(struct eski_request *request, enum esk_err err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* Sends the next piece; true when the answer is complete. */
+bool eski_answer_continue(struct eski_request *request);
+
+/* fields.c: all of them ESK_ERR_INVALID with a text that names the field. */
+enum esk_err eski_field_text(const char *name, const struct esk_json_value *value,
+                             struct esk_slice *text, struct esk_error *error);
+/* An integer from low to high. */
+enum esk_err eski_field_integer(const char *name, const struct esk_json_value *value, int64_t low,
+                                int64_t high, int64_t *number, struct esk_error *error);
+enum esk_err eski_field_missing(const char *name, struct esk_error *error);
+enum esk_err eski_body_object(const struct esk_json_value *body, struct esk_error *error);
+/* Parameters of a query, decoded; those that are not asked for are passed over. */
+struct eski_parameter {
+    const char *name;
+    bool is_text;
+    int64_t low, high; /* of a number */
+    bool is_given;
+    int64_t number;
+    struct esk_slice text;
+};
+enum esk_err eski_query_read(struct eski_request *request, struct eski_parameter *parameters,
+                             size_t count, struct esk_error *error);
+/* A parameter of the path, checked as a name of a topic or group. */
+enum esk_err eski_topic_parameter(struct eski_request *request, struct esk_error *error);
+enum esk_err eski_group_parameter(struct eski_request *request, struct esk_error *error);
+/* The arena's copy, unless the string stays anyway. NULL only over the arena's limit. */
+enum esk_err eski_keep(struct eski_request *request, struct esk_slice *text,
+                       struct esk_error *error);
+enum esk_err eski_out_of_memory(struct esk_error *error);
+
+/* topics.c */
+void eski_write_config(struct esk_json_writer *writer, const struct esk_topic_config *config);
+
+#endif

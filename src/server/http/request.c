@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A request's memory, its route, and its way through `read` and `run`. Requests are reused by their
+ * shard; each keeps the first chunk of its arena. Bodies up to ESK_JSON_LOOP_BYTES_MAX are parsed
+ * in the loop by the shard's parser, larger ones on the helper by one of their own. */
+#include "server/http/http_private.h"
+
+#include "base/assert.h"
+#include "model/limits.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+#define POOL_MAX 256
+#define TEXT_BYTES_KEPT 4096
+#define PARSER_BYTES_KEPT ((size_t)1024 * 1024)
+/* What a body of so many bytes costs at most besides itself: tape and strings of the parser,
+ * copies, the array of records (a record takes 12 bytes of JSON at least). */
+#define CHARGE_FACTOR 20
+
+struct eski_request *eski_request_create(struct eski_http_shard *shard,
+                                         struct esk_connection *connection) {
+    struct eski_request *request = shard->pool;
+    if (request) {
+        shard->pool = request->next;
+        shard->pool_count--;
+        struct esk_arena arena = request->arena;
+        struct esk_buffer text = request->text;
+        memset(request, 0, sizeof *request);
+        request->arena = arena;
+        request->text = text;
+    } else {
+        request = esk_alloc_zeroed(1, sizeof *request);
+        esk_arena_init(&request->arena, ESKI_ARENA_BYTES_MAX);
+        esk_buffer_init(&request->text);
+    }
+    request->shard = shard;
+    request->connection = connection;
+    request->started_ns = esk_monotonic_ns(shard->http->options.platform);
+    esk_buffer_init(&request->body);
+    esk_connection_hold(connection);
+    return request;
+}
+
+void eski_request_destroy(struct eski_request *request) {
+    struct eski_http_shard *shard = request->shard;
+    if (request->clean) {
+        request->clean(request);
+    }
+    esk_http_chunks_destroy(request->chunks);
+    esk_json_document_destroy(request->document);
+    esk_buffer_fini(&request->body);
+    if (request->charged_bytes) {
+        esk_broker_memory_give(shard->broker, request->charged_bytes);
+    }
+    esk_connection_release(request->connection);
+    if (shard->pool_count < POOL_MAX) {
+        esk_arena_reset(&request->arena);
+        if (request->text.capacity > TEXT_BYTES_KEPT) {
+            esk_buffer_fini(&request->text);
+            esk_buffer_init(&request->text);
+        }
+        request->next = shard->pool;
+        shard->pool = request;
+        shard->pool_count++;
+        return;
+    }
+    esk_arena_fini(&request->arena);
+    esk_buffer_fini(&request->text);
+    free(request);
+}
+
+bool eski_request_charge(struct eski_request *request, uint64_t bytes) {
+    if (!esk_broker_memory_take(request->shard->broker, bytes)) {
+        request->keep_alive = false;
+        eski_fail_text(request, ESK_ERR_UNAVAILABLE,
+                       "the broker's memory for requests is in use; try again");
+        return false;
+    }
+    request->charged_bytes += bytes;
+    return true;
+}
+
+/* --- the beginning -------------------------------------------------------------------------------
+ */
+
+void eski_request_route(struct eski_request *request, const struct esk_http_head *head) {
+    request->is_head = head->method == ESK_HTTP_HEAD;
+    request->is_http_1_0 = head->is_http_1_0;
+    request->keep_alive = head->keep_alive;
+    request->expects_continue = head->expects_continue;
+    request->content_length = head->content_length;
+    request->state = ESKI_STATE_BODY;
+    request->path = esk_arena_copy(&request->arena, head->path);
+    request->query = esk_arena_copy(&request->arena, head->query);
+    request->route = eski_router_find(head->method, request->path, request->parameters,
+                                      &request->arena, &request->response.allow);
+    uint64_t limit = request->shard->http->options.body_bytes_max;
+    if (request->content_length > limit) {
+        request->keep_alive = false;
+        eski_fail_text(request, ESK_ERR_TOO_LARGE, "the body is over %" PRIu64 " bytes", limit);
+        return;
+    }
+    if (!request->route && head->expects_continue) { /* no need to wait for the body */
+        request->keep_alive = false;
+        eski_request_dispatch(request, esk_slice(NULL, 0));
+        return;
+    }
+    if (head->is_chunked) {
+        request->chunks = esk_http_chunks_create();
+    }
+}
+
+/* --- the body is whole ---------------------------------------------------------------------------
+ */
+
+static void run(struct eski_request *request, enum esk_err err, const struct esk_error *error) {
+    if (err) {
+        eski_fail(request, err, error);
+        return;
+    }
+    request->state = ESKI_STATE_RUNNING;
+    request->route->run(request);
+}
+
+static void on_read(struct esk_mail *mail) {
+    struct eski_request *request = ESK_CONTAINER(mail, struct eski_request, mail);
+    esk_buffer_fini(&request->body);
+    esk_buffer_init(&request->body);
+    run(request, request->read_result, &request->error);
+}
+
+/* On the helper: touches nothing but the request. */
+static void on_helper(struct esk_mail *mail) {
+    struct eski_request *request = ESK_CONTAINER(mail, struct eski_request, mail);
+    request->document = esk_json_document_create();
+    struct esk_json_value body;
+    size_t size = request->body.size;
+    request->read_result = esk_json_document_parse(
+        request->document, esk_slice(request->body.data, size), &body, &request->error);
+    if (request->read_result == ESK_OK) {
+        request->read_result = request->route->read(request, &body, &request->error);
+    }
+    request->mail.run = on_read;
+    esk_post(&esk_broker_shard_loop(request->shard->broker)->executor, &request->mail);
+}
+
+static void read_here(struct eski_request *request, struct esk_slice text) {
+    struct esk_json_document *document = request->shard->document;
+    struct esk_json_value body;
+    struct esk_error error;
+    error.text[0] = '\0';
+    enum esk_err err = esk_json_document_parse(document, text, &body, &error);
+    if (err == ESK_OK) {
+        err = request->route->read(request, &body, &error);
+    }
+    esk_json_document_trim(document, PARSER_BYTES_KEPT);
+    run(request, err, &error);
+}
+
+static bool is_made_to_fail(struct eski_request *request) {
+#ifdef ESK_TEST_HOOKS
+    const char *name = request->shard->http->options.failing_operation;
+    if (name && (strcmp(name, "all") == 0 ||
+                 strcmp(name, eski_operation_names[request->route->operation]) == 0)) {
+        eski_fail_text(request, ESK_ERR_INTERNAL, "made to fail by a test: secret detail");
+        return true;
+    }
+#endif
+    (void)request;
+    return false;
+}
+
+void eski_request_dispatch(struct eski_request *request, struct esk_slice body) {
+    const struct eski_route *route = request->route;
+    if (!route) {
+        if (request->response.allow) {
+            eski_fail_text(request, ESK_ERR_METHOD, "method not allowed; allowed: %s",
+                           request->response.allow);
+        } else {
+            eski_fail_text(request, ESK_ERR_NOT_FOUND, "no such path");
+        }
+        return;
+    }
+    if (is_made_to_fail(request)) {
+        return;
+    }
+    if (!route->has_body) {
+        struct esk_error error;
+        error.text[0] = '\0';
+        enum esk_err err = route->read(request, NULL, &error);
+        run(request, err, &error);
+        return;
+    }
+    if (!eski_request_charge(request, body.size * CHARGE_FACTOR)) {
+        return;
+    }
+    if (body.size <= ESK_JSON_LOOP_BYTES_MAX) {
+        read_here(request, body);
+        return;
+    }
+    ESK_ASSERT(body.data == request->body.data); /* collected: the window is smaller */
+    request->state = ESKI_STATE_READING;
+    request->strings_stay = true;
+    request->mail.run = on_helper;
+    esk_post(request->shard->http->helper, &request->mail);
+}
