@@ -66,6 +66,11 @@ char *eski_path(const char *folder, uint64_t number, const char *suffix); /* own
 uint64_t eski_number_of_name(const char *name, const char *suffix);
 enum esk_err eski_folder_sync(struct esk_platform *platform, const char *folder,
                               struct esk_error *error);
+/* The folder's own name, and the names in it: what a start sees of them may be in the page cache
+ * alone, left by a process that died before its sync, and files may be used again only when their
+ * old names cannot come back. */
+enum esk_err eski_names_sync(struct esk_platform *platform, const char *folder,
+                             struct esk_error *error);
 
 /* Renames a numbered file to a spare, durably. Blocks. */
 enum esk_err eski_to_spare(struct esk_platform *platform, const char *folder, uint64_t number,

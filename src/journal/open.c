@@ -149,24 +149,10 @@ static enum esk_err pick_spare(struct esk_journal *journal, struct esk_journal_r
     return eski_to_spare(journal->options.platform, journal->folder, *number, error);
 }
 
-/* What recovery saw of names may be in the page cache alone, left by a process that died before its
- * sync: files may be used again only when their old names cannot come back. */
 static enum esk_err make_folder(struct esk_journal *journal, struct esk_error *error) {
     struct esk_platform *platform = journal->options.platform;
     enum esk_err err = esk_folder_make(platform, journal->folder, error);
-    char *parent = esk_text_copy(journal->folder);
-    char *slash = strrchr(parent, '/');
-    if (slash && slash != parent) {
-        *slash = '\0';
-    }
-    if (err == ESK_OK) {
-        err = eski_folder_sync(platform, slash ? parent : ".", error);
-    }
-    if (err == ESK_OK) {
-        err = eski_folder_sync(platform, journal->folder, error);
-    }
-    free(parent);
-    return err;
+    return err == ESK_OK ? eski_names_sync(platform, journal->folder, error) : err;
 }
 
 static enum esk_err make_file(struct esk_journal *journal, const struct head *head, uint64_t spare,
@@ -271,7 +257,7 @@ enum esk_err esk_journal_open(const struct esk_journal_options *options,
     size_t forgets;
     uint64_t spare = 0;
     uint64_t *forgotten = adopt_states(journal, states, count, &forgets);
-    enum esk_err err = make_folder(journal, error);
+    enum esk_err err = recovery->folder_exists ? ESK_OK : make_folder(journal, error);
     if (err == ESK_OK) {
         err = pick_spare(journal, recovery, &spare, error);
     }

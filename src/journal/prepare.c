@@ -44,6 +44,21 @@ enum esk_err eski_folder_sync(struct esk_platform *platform, const char *folder,
     return ESK_MUTATED(NO_FOLDER_SYNC) ? ESK_OK : esk_folder_sync(platform, folder, error);
 }
 
+enum esk_err eski_names_sync(struct esk_platform *platform, const char *folder,
+                             struct esk_error *error) {
+    char *parent = esk_text_copy(folder);
+    char *slash = strrchr(parent, '/');
+    if (slash && slash != parent) {
+        *slash = '\0';
+    }
+    enum esk_err err = eski_folder_sync(platform, slash ? parent : ".", error);
+    if (err == ESK_OK) {
+        err = eski_folder_sync(platform, folder, error);
+    }
+    free(parent);
+    return err;
+}
+
 enum esk_err eski_to_spare(struct esk_platform *platform, const char *folder, uint64_t number,
                            struct esk_error *error) {
     char *from = eski_path(folder, number, "journal");

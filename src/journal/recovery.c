@@ -161,6 +161,9 @@ enum esk_err esk_journal_recover(const struct esk_journal_options *options,
     eski_groups_init(&recovery->groups);
     esk_u64_map_init(&recovery->cutoffs);
     enum esk_err err = read_files(recovery, error);
+    if (err == ESK_OK && recovery->folder_exists) {
+        err = eski_names_sync(recovery->platform, recovery->folder, error);
+    }
     if (err != ESK_OK) {
         esk_wrap(error, "recover the journal of shard %" PRIu32, options->shard);
         esk_journal_recovery_destroy(recovery);
