@@ -129,6 +129,9 @@ void sim_flight_end(struct sim_image *image, struct sim_flight *flight);
  * write back and `fail` said so: then that failed with ESK_ERR_IO. */
 bool sim_image_background(struct sim_image *image, bool fail);
 
+/* Whether a write-back failed of which no descriptor knows: the next to open the file is told. */
+bool sim_image_untold(const struct sim_image *image);
+
 /* What remains. Descriptors, locks and writes in flight are gone after both. */
 void sim_image_process_death(struct sim_image *image);
 void sim_image_power_loss(struct sim_image *image);

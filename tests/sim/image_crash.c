@@ -28,14 +28,43 @@ bool sim_image_background(struct sim_image *image, bool fail) {
     return false;
 }
 
+bool sim_image_untold(const struct sim_image *image) {
+    for (size_t i = 0; i < image->count; i++) {
+        if (image->inodes[i]->errors > image->inodes[i]->errors_told) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool depends(const struct sim_change *later, const struct sim_change *earlier) {
+    for (unsigned i = 0; i < later->count; i++) {
+        for (unsigned k = 0; k < earlier->count; k++) {
+            const struct sim_entry *x = &later->set[i], *y = &earlier->set[k];
+            if ((x->inode && x->inode == y->inode) || strcmp(x->name, y->name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 /* What a power loss leaves of a folder: the changes without a sync are lost one by one, or all
- * behind some moment. */
+ * behind some moment. A change is not kept without the earlier ones of the same file or name. */
 static void folder_power_loss(struct sim_image *image, struct sim_inode *folder) {
     bool in_order = sim_one_in(&image->random, 2);
-    size_t kept = (size_t)sim_below(&image->random, folder->change_count + 1);
+    size_t kept = (size_t)sim_below(&image->random, folder->change_count + 1), lost = 0;
     for (size_t i = 0; i < folder->change_count; i++) {
-        if (in_order ? i < kept : sim_one_in(&image->random, 2)) {
+        bool keep = in_order ? i < kept : sim_one_in(&image->random, 2);
+        for (size_t k = 0; k < lost && keep; k++) {
+            keep = !depends(&folder->changes[i], &folder->changes[k]);
+        }
+        if (keep) {
             simi_change_apply(folder, &folder->changes[i]);
+        } else {
+            struct sim_change change = folder->changes[i];
+            folder->changes[i] = folder->changes[lost];
+            folder->changes[lost++] = change;
         }
     }
     folder->change_count = 0;

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 
+#define PREEMPTED_ONE_IN 50
 #define TURNS_MAX 3000000 /* of one process; a run needs some thousands */
 
 void sim_world_init(struct sim_world *world, uint64_t seed, uint64_t disk_bytes) {
@@ -148,6 +149,11 @@ static void turn(struct sim_world *world, size_t which) {
         }
     }
     struct sim_thread *thread = world->threads[i];
+    if (sim_one_in(&world->random, PREEMPTED_ONE_IN)) { /* the system runs others meanwhile */
+        thread->state = SIMI_SLEEPING;
+        thread->wake_ns = world->now_ns + sim_scaled(&world->random, 5 * SIM_MS);
+        return;
+    }
     world->current = thread;
     sim_coroutine_resume(&thread->coroutine);
     world->current = NULL;
@@ -224,6 +230,7 @@ void sim_world_end(struct sim_world *world, bool power_loss) {
     world->counts[power_loss ? SIM_COUNT_POWER_LOSS : SIM_COUNT_PROCESS_DEATH]++;
     world->counts[SIM_COUNT_TORN] += world->image.torn;
     world->now_ns += sim_scaled(&world->random, 3600 * SIM_S);
+    world->image.pages_foreign = 0;
     world->crashed = false;
     world->crash_at = 0;
     memset(world->faults, 0, sizeof(world->faults));
