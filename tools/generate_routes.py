@@ -58,12 +58,14 @@ const struct eski_route eski_routes[ESKI_ROUTE_COUNT] = {{
 {rows}}};
 """
 
-HANDLER = """enum esk_err eski_{0}_read(struct eski_request *request, const struct esk_json_value *body,
+HANDLER = """\
+enum esk_err eski_{0}_read(struct eski_request *request, const struct esk_json_value *body,
                            struct esk_error *error);
 void eski_{0}_run(struct eski_request *request);
 """
 
-DOCUMENT = """<!-- Generated from definitions/routes.toml by tools/generate_routes.py; do not edit. -->
+DOCUMENT = """\
+<!-- Generated from definitions/routes.toml by tools/generate_routes.py; do not edit. -->
 # Routes of the HTTP door
 
 The operation is the label that the metrics use. HEAD works wherever GET does.

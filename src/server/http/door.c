@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "model/limits.h"
 #include "observe/exposition.h"
+#include "runtime/loop.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -307,6 +308,11 @@ static void register_metrics(struct eski_http_shard *shard) {
     }
     const char *door[] = {"http"};
     esk_metrics_add(shard->metrics, ESK_METRIC_CONNECTIONS, door, &shard->connections);
+    const struct esk_loop *loop = esk_broker_shard_loop(shard->broker);
+    esk_metrics_add(shard->metrics, ESK_METRIC_LOOP_TURN_MAX_SECONDS, NULL,
+                    esk_loop_turn_max_ns(loop));
+    esk_metrics_add(shard->metrics, ESK_METRIC_LOOP_TURN_RECENT_MAX_SECONDS, NULL,
+                    esk_loop_turn_recent_max_ns(loop));
 }
 
 struct esk_http *esk_http_create(const struct esk_http_options *options) {

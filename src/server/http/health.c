@@ -3,6 +3,7 @@
 #include "server/http/http_private.h"
 
 #include "observe/exposition.h"
+#include "runtime/loop.h"
 
 /* --- healthz -------------------------------------------------------------------------------------
  */
@@ -77,6 +78,9 @@ static void append_own(struct eski_request *request) {
     unsigned connections = atomic_load_explicit(&http->door.connections, memory_order_relaxed);
     esk_counter_set(&http->shards[0].connections, connections);
     esk_metrics_write(&request->scrape.text, registries, count);
+    for (uint32_t i = 0; i < count; i++) {
+        esk_loop_turn_reset(esk_broker_shard_loop(http->shards[i].broker));
+    }
 }
 
 static bool fill_metrics(struct eski_request *request, struct esk_buffer *out) {
