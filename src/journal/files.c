@@ -154,7 +154,7 @@ bool eski_files_roll(struct esk_journal *journal, size_t frame_bytes) {
         return false;
     }
     if (!journal->next || older_undurable(journal)) {
-        if (journal->preparing) {
+        if (journal->preparing && current->position > journal->options.file_bytes) {
             atomic_store_explicit(&journal->hurry, true, memory_order_relaxed);
         }
         ESK_REACHED(JOURNAL_UNPREPARED);
@@ -173,38 +173,40 @@ bool eski_files_roll(struct esk_journal *journal, size_t frame_bytes) {
 /* --- release ------------------------------------------------------------------------------------
  */
 
-struct discard {
-    struct esk_mail mail;
-    struct esk_journal *journal;
-    uint64_t number;
-};
-
 static void discarded(struct esk_mail *mail) {
-    struct discard *discard = ESK_CONTAINER(mail, struct discard, mail);
-    struct esk_journal *journal = discard->journal;
-    free(discard);
+    struct eski_file *file = ESK_CONTAINER(mail, struct eski_file, mail);
+    struct esk_journal *journal = file->journal;
     journal->helper_jobs--;
+    esk_list_remove(&file->link);
+    eski_file_destroy(file);
     eski_settle(journal);
 }
 
 static void discard_in_helper(struct esk_mail *mail) {
-    struct discard *discard = ESK_CONTAINER(mail, struct discard, mail);
-    eski_discard_run(discard->journal, discard->number);
+    struct eski_file *file = ESK_CONTAINER(mail, struct eski_file, mail);
+    eski_discard_run(file->journal, file->number);
     mail->run = discarded;
-    esk_post(&discard->journal->options.loop->executor, mail);
+    esk_post(&file->journal->options.loop->executor, mail);
 }
 
-void eski_files_spare(struct esk_journal *journal, uint64_t number) {
-    if (journal->spare_count < ESKI_SPARES_MAX) {
-        journal->spares[journal->spare_count++] = number;
+static void post_helper(struct eski_file *file, void (*run)(struct esk_mail *mail)) {
+    struct esk_journal *journal = file->journal;
+    esk_list_remove(&file->link);
+    esk_list_append(&journal->releasing, &file->link);
+    file->mail.run = run;
+    journal->helper_jobs++;
+    esk_post(journal->helper, &file->mail);
+}
+
+void eski_files_spare(struct eski_file *file) {
+    struct esk_journal *journal = file->journal;
+    if (journal->spare_count == ESKI_SPARES_MAX) {
+        post_helper(file, discard_in_helper);
         return;
     }
-    struct discard *discard = esk_alloc_zeroed(1, sizeof(*discard));
-    discard->mail.run = discard_in_helper;
-    discard->journal = journal;
-    discard->number = number;
-    journal->helper_jobs++;
-    esk_post(journal->helper, &discard->mail);
+    journal->spares[journal->spare_count++] = file->number;
+    esk_list_remove(&file->link);
+    eski_file_destroy(file);
 }
 
 static void released(struct esk_mail *mail) {
@@ -213,12 +215,15 @@ static void released(struct esk_mail *mail) {
     journal->helper_jobs--;
     if (file->result != ESK_OK) {
         eski_journal_fail(journal, &file->error);
+    }
+    if (journal->failed || journal->closing) {
+        esk_list_remove(&file->link);
+        eski_file_destroy(file);
     } else {
         ESK_REACHED(JOURNAL_RECYCLE);
-        eski_files_spare(journal, file->number);
         journal->retry_at_ns = journal->retry_at_ns ? 1 : 0; /* room may be back */
+        eski_files_spare(file);
     }
-    eski_file_destroy(file);
     eski_settle(journal);
 }
 
@@ -227,19 +232,12 @@ static void release_in_helper(struct esk_mail *mail) {
     struct esk_journal *journal = file->journal;
     eski_file_close(file);
     /* In order, and none behind one that failed: live files have no gap. */
-    file->result =
-        journal->release_failed
-            ? esk_fail(&file->error, ESK_ERR_IO, "an earlier file was not released")
-            : eski_to_spare(journal->options.platform, journal->folder, file->number, &file->error);
+    file->result = journal->release_failed
+                       ? esk_fail(&file->error, ESK_ERR_IO, "an earlier file was not released")
+                       : eski_release_run(journal, file->number, &file->error);
     journal->release_failed = file->result != ESK_OK;
     mail->run = released;
     esk_post(&journal->options.loop->executor, mail);
-}
-
-void eski_files_post_release(struct eski_file *file) {
-    file->mail.run = release_in_helper;
-    file->journal->helper_jobs++;
-    esk_post(file->journal->helper, &file->mail);
 }
 
 void eski_files_release(struct esk_journal *journal) {
@@ -266,8 +264,7 @@ void eski_files_release(struct esk_journal *journal) {
             file->release_sequence = journal->sequence_next;
             continue;
         }
-        esk_list_remove(&file->link);
-        eski_files_post_release(file);
+        post_helper(file, release_in_helper);
     }
     eski_files_account(journal);
 }

@@ -72,17 +72,18 @@ enum esk_err eski_folder_sync(struct esk_platform *platform, const char *folder,
 enum esk_err eski_names_sync(struct esk_platform *platform, const char *folder,
                              struct esk_error *error);
 
-/* Renames a numbered file to a spare, durably. Blocks. */
+/* Renames a numbered file to a spare, durably. Blocks, as the two behind it. */
 enum esk_err eski_to_spare(struct esk_platform *platform, const char *folder, uint64_t number,
                            struct esk_error *error);
-void eski_discard_run(struct esk_journal *journal, uint64_t number); /* a spare; blocks */
+enum esk_err eski_release_run(struct esk_journal *journal, uint64_t number,
+                              struct esk_error *error); /* to a spare of the usual size */
+void eski_discard_run(struct esk_journal *journal, uint64_t number); /* a spare, in small steps */
 
 /* In the loop. */
 void eski_files_prepare(struct esk_journal *journal); /* the next one, when it is time */
 bool eski_files_roll(struct esk_journal *journal, size_t frame_bytes); /* to the next, if better */
 void eski_files_release(struct esk_journal *journal);                  /* those that nobody needs */
-void eski_files_spare(struct esk_journal *journal, uint64_t number);   /* one more */
-void eski_files_post_release(struct eski_file *file);
+void eski_files_spare(struct eski_file *file);        /* takes it: a spare, or discarded */
 void eski_files_account(struct esk_journal *journal); /* held_bytes */
 
 /* --- groups (groups.c) ----------------------------------------------------------------------- */

@@ -278,7 +278,7 @@ void eski_start_in_turn(struct esk_mail *mail) {
     journal->start_posted = false;
     journal->recovery = NULL;
     for (size_t i = 0; i < recovery->spare_count; i++) {
-        eski_files_spare(journal, recovery->spares[i]);
+        eski_files_spare(eski_file_create(journal, recovery->spares[i]));
     }
     esk_journal_recovery_destroy(recovery);
     eski_settle(journal);

@@ -58,10 +58,11 @@ struct esk_journal {
 
     struct esk_link files; /* live; the last one is current, unless `next` is taken */
     struct eski_file *current;
-    struct eski_file *next;   /* prepared */
-    uint64_t carry_below;     /* states in files before this one are to be carried */
-    struct esk_link retiring; /* waiting for release_sequence */
-    bool release_failed;      /* the helper's */
+    struct eski_file *next;    /* prepared */
+    uint64_t carry_below;      /* states in files before this one are to be carried */
+    struct esk_link retiring;  /* waiting for release_sequence */
+    struct esk_link releasing; /* in the helper */
+    bool release_failed;       /* the helper's */
     struct esk_executor *helper;
     struct eski_prepare prepare;
     bool preparing;

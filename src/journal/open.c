@@ -215,6 +215,7 @@ static struct esk_journal *create(const struct esk_journal_options *options,
     eski_groups_init(&recovery->groups);
     esk_list_init(&journal->files);
     esk_list_init(&journal->retiring);
+    esk_list_init(&journal->releasing);
     esk_list_init(&journal->queue);
     esk_list_init(&journal->pending);
     atomic_init(&journal->hurry, false);

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 
 #define FILL_SLICE_BYTES (128u << 10) /* halves the journal's p99 against 1 MiB slices */
+#define FILL_HURRY_BYTES (1u << 20)   /* when the file is waited for */
 #define FILL_PAUSE_NS 1000000u        /* some 100 MB/s: a file in 0.7 s */
 #define SYNC_BYTES (1u << 20)         /* buffered: between syncs */
 #define SHRINK_STEP_BYTES (8u << 20)
@@ -72,37 +73,63 @@ enum esk_err eski_to_spare(struct esk_platform *platform, const char *folder, ui
     return err;
 }
 
+/* A failed sync is not tried again, for whatever reason: pages may be gone. */
+static enum esk_err final_error(enum esk_err err) {
+    return err == ESK_ERR_NO_SPACE ? ESK_ERR_IO : err;
+}
+
+/* Cuts the file in small steps; where it is by then, when the journal is closing. */
+static enum esk_err shrink(struct esk_journal *journal, struct esk_file *file, uint64_t to,
+                           struct esk_error *error) {
+    uint64_t bytes = 0;
+    enum esk_err err = esk_file_size(file, &bytes, error);
+    while (err == ESK_OK && bytes > to &&
+           !atomic_load_explicit(&journal->abandon, memory_order_relaxed)) {
+        bytes = bytes - to > SHRINK_STEP_BYTES ? bytes - SHRINK_STEP_BYTES : to;
+        err = esk_file_truncate(file, bytes, error);
+        if (bytes > to) {
+            esk_pause(journal->options.platform, SHRINK_PAUSE_NS);
+        }
+    }
+    return err;
+}
+
 void eski_discard_run(struct esk_journal *journal, uint64_t number) {
     struct esk_platform *platform = journal->options.platform;
     char *path = eski_path(journal->folder, number, "spare");
     struct esk_file *file;
-    uint64_t bytes = 0;
     /* What fails here leaves a spare, which the next start finds. */
     if (esk_file_open(platform, path, ESK_FILE_WRITE, &file, NULL) == ESK_OK) {
-        if (esk_file_size(file, &bytes, NULL) != ESK_OK) {
-            bytes = 0;
-        }
-        while (bytes > SHRINK_STEP_BYTES &&
-               !atomic_load_explicit(&journal->abandon, memory_order_relaxed)) {
-            bytes -= SHRINK_STEP_BYTES;
-            if (esk_file_truncate(file, bytes, NULL) != ESK_OK) {
-                break;
-            }
-            esk_pause(platform, SHRINK_PAUSE_NS);
-        }
+        (void)shrink(journal, file, 0, NULL);
         esk_file_close(file);
         (void)esk_path_remove(platform, path, NULL);
     }
     free(path);
 }
 
+enum esk_err eski_release_run(struct esk_journal *journal, uint64_t number,
+                              struct esk_error *error) {
+    struct esk_platform *platform = journal->options.platform;
+    struct esk_file *file;
+    enum esk_err err = final_error(eski_to_spare(platform, journal->folder, number, error));
+    if (err == ESK_OK) {
+        char *path = eski_path(journal->folder, number, "spare");
+        err = esk_file_open(platform, path, ESK_FILE_WRITE, &file, error);
+        if (err == ESK_OK) {
+            err = shrink(journal, file, journal->options.file_bytes, error);
+            esk_file_close(file);
+        }
+        free(path);
+    }
+    return err;
+}
+
 /* Writes zeros up to file_bytes, in slices, with pauses unless the file is waited for. */
 static enum esk_err fill(struct esk_journal *journal, struct esk_file *file, uint64_t from,
                          struct esk_error *error) {
     uint64_t until = journal->options.file_bytes;
-    size_t slice = FILL_SLICE_BYTES < until ? FILL_SLICE_BYTES : (size_t)until;
-    uint8_t *zeros = eski_aligned_alloc(slice);
-    memset(zeros, 0, slice);
+    uint8_t *zeros = eski_aligned_alloc(FILL_HURRY_BYTES);
+    memset(zeros, 0, FILL_HURRY_BYTES);
     enum esk_err err = ESK_OK;
     from = from / ESKI_BLOCK_BYTES * ESKI_BLOCK_BYTES;
     while (err == ESK_OK && from < until) {
@@ -110,17 +137,16 @@ static enum esk_err fill(struct esk_journal *journal, struct esk_file *file, uin
             err = esk_fail(error, ESK_ERR_AGAIN, "closing");
             break;
         }
+        bool hurry = atomic_load_explicit(&journal->hurry, memory_order_relaxed);
+        size_t slice = hurry ? FILL_HURRY_BYTES : FILL_SLICE_BYTES;
         size_t size = until - from < slice ? (size_t)(until - from) : slice;
         struct esk_slice part = esk_slice(zeros, size);
         err = esk_file_write(file, &part, 1, from, error);
         from += size;
         if (err == ESK_OK && journal->mode != ESKI_MODE_DIRECT && from % SYNC_BYTES == 0) {
-            err = esk_file_sync(file, error); /* no burst at the end */
-            if (err == ESK_ERR_NO_SPACE) {
-                err = ESK_ERR_IO;
-            }
+            err = final_error(esk_file_sync(file, error)); /* no burst at the end */
         }
-        if (!atomic_load_explicit(&journal->hurry, memory_order_relaxed)) {
+        if (err == ESK_OK && !hurry) {
             esk_pause(journal->options.platform, FILL_PAUSE_NS);
         }
     }
@@ -143,7 +169,7 @@ static enum esk_err write_next(struct esk_journal *journal, struct eski_prepare 
     }
     if (err == ESK_OK && bytes > journal->options.file_bytes) {
         bytes = journal->options.file_bytes;
-        err = esk_file_truncate(file, bytes, error);
+        err = shrink(journal, file, bytes, error);
     }
     if (err == ESK_OK && prepare->fill) {
         err = fill(journal, file, bytes, error);
@@ -158,10 +184,7 @@ static enum esk_err write_next(struct esk_journal *journal, struct eski_prepare 
         }
     }
     if (err == ESK_OK) {
-        err = esk_file_sync(file, error);
-        if (err == ESK_ERR_NO_SPACE) { /* not to be tried again: pages may be gone */
-            err = ESK_ERR_IO;
-        }
+        err = final_error(esk_file_sync(file, error));
     }
     *prepared_bytes = bytes >= journal->options.file_bytes ? bytes : 0;
     esk_file_close(file);
@@ -208,10 +231,7 @@ enum esk_err eski_prepare_run(struct esk_journal *journal, struct eski_prepare *
         err = esk_path_rename(platform, next, path, error);
     }
     if (err == ESK_OK) {
-        err = eski_folder_sync(platform, journal->folder, error);
-        if (err == ESK_ERR_NO_SPACE) {
-            err = ESK_ERR_IO;
-        }
+        err = final_error(eski_folder_sync(platform, journal->folder, error));
     }
     if (err != ESK_OK) {
         esk_wrap(error, "make journal file %016" PRIx64, prepare->header.file);
