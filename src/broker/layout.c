@@ -13,10 +13,30 @@
 #define META_VERSION 1u
 #define META_BYTES 32
 
+/* Makes the folder's own name durable, whoever made it: a process that died may have, without a
+ * sync. A parent that we may not read is somebody else's, who made the folder. */
+static enum esk_err sync_parent(struct esk_platform *platform, const char *folder,
+                                struct esk_error *error) {
+    char *parent = esk_text_copy(folder);
+    for (size_t size = strlen(parent); size > 1 && parent[size - 1] == '/'; size--) {
+        parent[size - 1] = '\0';
+    }
+    char *slash = strrchr(parent, '/');
+    if (slash != NULL) {
+        slash[slash == parent] = '\0';
+    }
+    enum esk_err err = esk_folder_sync(platform, slash != NULL ? parent : ".", error);
+    free(parent);
+    return err == ESK_ERR_PERMISSION ? ESK_OK : err;
+}
+
 enum esk_err eski_layout_lock(struct esk_platform *platform, const char *folder,
                               struct esk_file **lock, struct esk_error *error) {
     char *path = esk_text_format("%s/lock", folder);
     enum esk_err err = esk_folder_make(platform, folder, error);
+    if (err == ESK_OK) {
+        err = sync_parent(platform, folder, error);
+    }
     if (err == ESK_OK) {
         err = esk_file_open(platform, path, ESK_FILE_READ | ESK_FILE_WRITE | ESK_FILE_CREATE, lock,
                             error);

@@ -37,9 +37,7 @@ static void share_back(struct esk_mail *mail) {
     }
     struct esk_topic *topic = esk_catalogue_topic(&job->zero->catalogue, job->first_group);
     topic->serving = true;
-    eski_topic_publish(job->zero->broker, job->payload, topic->cursor);
-    eski_topic_reply(job, ESK_OK, NULL);
-    eski_topic_job_destroy(job);
+    eski_topic_publish_and_reply(job, topic->cursor);
     free(creation);
 }
 

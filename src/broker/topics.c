@@ -53,8 +53,15 @@ void eski_topic_job_destroy(struct eski_topic_job *job) {
 /* --- copies ------------------------------------------------------------------------------------
  */
 
+/* An answer that waits until every copy has the change: the next request may come to any shard. */
+struct round {
+    struct eski_topic_job *job;
+    size_t waiting;
+};
+
 struct publication {
     struct esk_mail mail;
+    struct round *round; /* NULL: nobody waits */
     struct esk_broker_shard *shard;
     struct esk_topic_cursor *cursor;
     struct esk_block *payload;
@@ -67,6 +74,21 @@ static void configure_partitions(struct esk_broker_shard *shard, const struct es
         if (partition != NULL) {
             esk_partition_configure(partition, &settings);
         }
+    }
+}
+
+static void round_done(struct round *round) {
+    eski_topic_reply(round->job, ESK_OK, NULL);
+    eski_topic_job_destroy(round->job);
+    free(round);
+}
+
+static void publication_back(struct esk_mail *mail) {
+    struct publication *publication = ESK_CONTAINER(mail, struct publication, mail);
+    struct round *round = publication->round;
+    free(publication);
+    if (--round->waiting == 0) {
+        round_done(round);
     }
 }
 
@@ -85,17 +107,39 @@ static void publication_run(struct esk_mail *mail) {
             shard, esk_catalogue_topic(&shard->catalogue, change.topic_configured.first_group));
     }
     esk_block_release(publication->payload);
-    free(publication);
+    if (publication->round != NULL) {
+        eski_post(&shard->broker->shards[0], mail, publication_back);
+    } else {
+        free(publication);
+    }
 }
 
-void eski_topic_publish(struct esk_broker *broker, struct esk_block *payload,
-                        struct esk_topic_cursor *cursor) {
+static void publish(struct esk_broker *broker, struct esk_block *payload,
+                    struct esk_topic_cursor *cursor, struct round *round) {
     for (uint32_t i = 1; i < broker->shard_count; i++) {
         struct publication *publication = esk_alloc_zeroed(1, sizeof(*publication));
         publication->shard = &broker->shards[i];
         publication->cursor = cursor;
+        publication->round = round;
         publication->payload = esk_block_retain(payload);
         eski_post(publication->shard, &publication->mail, publication_run);
+    }
+}
+
+void eski_topic_publish(struct esk_broker *broker, struct esk_block *payload,
+                        struct esk_topic_cursor *cursor) {
+    publish(broker, payload, cursor, NULL);
+}
+
+void eski_topic_publish_and_reply(struct eski_topic_job *job, struct esk_topic_cursor *cursor) {
+    struct esk_broker *broker = job->zero->broker;
+    struct round *round = esk_alloc_zeroed(1, sizeof(*round));
+    round->job = job;
+    round->waiting = broker->shard_count - 1;
+    if (round->waiting == 0) {
+        round_done(round);
+    } else {
+        publish(broker, job->payload, cursor, round);
     }
 }
 
@@ -106,9 +150,7 @@ static void start_next(struct esk_broker_shard *zero);
 
 static void configure_applied(struct eski_topic_job *job) {
     configure_partitions(job->zero, esk_catalogue_topic(&job->zero->catalogue, job->first_group));
-    eski_topic_publish(job->zero->broker, job->payload, NULL);
-    eski_topic_reply(job, ESK_OK, NULL);
-    eski_topic_job_destroy(job);
+    eski_topic_publish_and_reply(job, NULL);
 }
 
 static void applied(struct esk_submit *submit, enum esk_err err) {

@@ -39,5 +39,7 @@ void eski_topic_job_destroy(struct eski_topic_job *job);
 /* Carries the payload to the copies of all shards but 0. */
 void eski_topic_publish(struct esk_broker *broker, struct esk_block *payload,
                         struct esk_topic_cursor *cursor);
+/* Carries the job's payload to them, answers its client when all have it, and ends the job. */
+void eski_topic_publish_and_reply(struct eski_topic_job *job, struct esk_topic_cursor *cursor);
 
 #endif

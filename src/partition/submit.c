@@ -119,6 +119,7 @@ static void on_persisted(struct esk_journal_append *append) {
 static void on_durable(struct esk_journal_append *append) {
     struct eski_pending *pending = ESK_CONTAINER(append, struct eski_pending, append);
     struct esk_partition *partition = pending->partition;
+    struct esk_shard *shard = partition->shard;
     partition->durable_index = append->entry.index;
     partition->durable_term = append->entry.term;
     pending->durable = true;
@@ -128,7 +129,7 @@ static void on_durable(struct esk_journal_append *append) {
         eski_mover_note_tail(partition);
     }
     eski_partition_let_go(partition);
-    eski_mover_kick(partition->shard);
+    eski_mover_kick(shard);
 }
 
 static struct eski_pending *pending_create(struct esk_partition *partition, uint8_t kind,
