@@ -196,6 +196,7 @@ enum esk_err eski_record_decode(struct esk_reader *reader, struct eski_record *r
         record->entry.index = esk_read_u64(&body);
         record->entry.term = esk_read_u64(&body);
         record->entry.payload = esk_read_bytes(&body, esk_reader_left(&body));
+        body.failed = body.failed || record->entry.index == 0 || record->entry.index == UINT64_MAX;
         break;
     case ESKI_RECORD_STATE:
         record->kind = ESKI_RECORD_STATE;
