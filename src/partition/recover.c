@@ -118,8 +118,8 @@ static enum esk_err recover_segments(struct esk_partition *partition, struct esk
     for (size_t i = 0; err == ESK_OK && i < count; i++) {
         if (offsets[i] < checkpoint->segment_offset) {
             err = recover_sealed(partition, offsets[i], error);
-        } else if (offsets[i] == checkpoint->segment_offset) {
-            open_on_disk = true;
+        } else if (offsets[i] == checkpoint->segment_offset && checkpoint->segment_bytes > 0) {
+            open_on_disk = true; /* else nothing in it counts, maybe not even its header */
         } else {
             err = esk_segment_remove(storage, partition->group_id, offsets[i], error);
         }
