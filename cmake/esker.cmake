@@ -173,8 +173,8 @@ function(esk_program name deps)
     install(TARGETS ${name} RUNTIME DESTINATION bin)
 endfunction()
 
-# F/x_test.c becomes the program F_x_test, known to ctest as F.x. What the tests of a folder share is
-# in F/y_testing.c and .h, part of each of its test programs.
+# F/x_test.c becomes the program F_x_test, known to ctest as F.x. What the tests of a folder share
+# is in F/y_testing.c and .h, part of each of its test programs.
 function(esk_tests)
     foreach(folder ${ESK_FOLDERS})
         string(REPLACE "/" "_" id ${folder})

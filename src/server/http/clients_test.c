@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients that pipeline, dawdle, send too much, or go. */
-#include "server/http/door_world_private.h"
+#include "server/http/door_world_testing.h"
 
 static void requests_may_be_pipelined_and_cut_anywhere(void **state) {
     (void)state;

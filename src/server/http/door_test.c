@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the door answers. */
-#include "server/http/door_world_private.h"
+#include "server/http/door_world_testing.h"
 
 static void records_come_back_as_sent(void **state) {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The rest of the broker in memory: records, commits, metrics. */
-#ifndef ESK_SERVER_HTTP_FAKE_RECORDS_PRIVATE_H
-#define ESK_SERVER_HTTP_FAKE_RECORDS_PRIVATE_H
+#ifndef ESK_SERVER_HTTP_FAKE_RECORDS_TESTING_H
+#define ESK_SERVER_HTTP_FAKE_RECORDS_TESTING_H
 
 #include "server/http/fake_broker_private.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* For the tests of this folder: the door on real loops and sockets over the broker in memory, and a
  * client that sends bytes as they are. */
-#ifndef ESK_SERVER_HTTP_DOOR_WORLD_PRIVATE_H
-#define ESK_SERVER_HTTP_DOOR_WORLD_PRIVATE_H
+#ifndef ESK_SERVER_HTTP_DOOR_WORLD_TESTING_H
+#define ESK_SERVER_HTTP_DOOR_WORLD_TESTING_H
 
 #include "runtime/loop.h"
 #include "runtime/platform.h"
 #include "server/connection/server.h"
-#include "server/http/fake_records_private.h"
+#include "server/http/fake_records_testing.h"
 #include "server/http/http.h"
 
 #include <arpa/inet.h>

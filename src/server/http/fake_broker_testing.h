@@ -2,8 +2,8 @@
 /* For the tests of this folder: a broker in memory with one topic, "orders", of two partitions. It
  * answers by mail, as the real one does, and fails or waits when a test says so. Included by one
  * source of a program. */
-#ifndef ESK_SERVER_HTTP_FAKE_BROKER_PRIVATE_H
-#define ESK_SERVER_HTTP_FAKE_BROKER_PRIVATE_H
+#ifndef ESK_SERVER_HTTP_FAKE_BROKER_TESTING_H
+#define ESK_SERVER_HTTP_FAKE_BROKER_TESTING_H
 
 #include "base/list.h"
 #include "broker/broker.h"
