@@ -3,7 +3,7 @@
 #ifndef ESK_SERVER_HTTP_FAKE_RECORDS_TESTING_H
 #define ESK_SERVER_HTTP_FAKE_RECORDS_TESTING_H
 
-#include "server/http/fake_broker_private.h"
+#include "server/http/fake_broker_testing.h"
 
 static inline void produce_done(void *context, enum esk_err err) {
     struct esk_produce *produce = context;
