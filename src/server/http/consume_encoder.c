@@ -198,18 +198,27 @@ static bool write_token(struct eski_consume_encoder *encoder, uint8_t **at, cons
 /* --- records -------------------------------------------------------------------------------------
  */
 
-/* Opens the next part that may hold wanted records; false: there is none. */
-static enum esk_err open_part(struct eski_consume_encoder *encoder, bool *opened,
-                              struct esk_error *error) {
+/* Opens the next batch that may hold wanted records; false: there is none. A part holds one or more
+ * batches. */
+static enum esk_err open_batch(struct eski_consume_encoder *encoder, bool *opened,
+                               struct esk_error *error) {
     const struct esk_consume *consume = encoder->consume;
     *opened = false;
     while (encoder->part < consume->part_count) {
-        const struct esk_consume_part *part = &consume->parts[encoder->part++];
-        struct esk_slice bytes = esk_slice(part->block->data + part->position, part->size);
+        const struct esk_consume_part *part = &consume->parts[encoder->part];
+        if (encoder->part_position == part->size) {
+            encoder->part++;
+            encoder->part_position = 0;
+            continue;
+        }
+        struct esk_slice bytes =
+            esk_slice(part->block->data + part->position + encoder->part_position,
+                      part->size - encoder->part_position);
         enum esk_err err = esk_batch_parse(bytes, &encoder->batch, error);
         if (err) {
             return err;
         }
+        encoder->part_position += encoder->batch.size_bytes;
         uint64_t end = (uint64_t)encoder->batch.base_offset +
                        (uint64_t)(uint32_t)encoder->batch.last_offset_delta + 1;
         if (end <= encoder->offset) {
@@ -299,13 +308,13 @@ static enum esk_err next_record(struct eski_consume_encoder *encoder, bool *foun
                                 "malformed records in the batch at %" PRId64,
                                 encoder->batch.base_offset);
             }
-            if (encoder->part > 0 && encoder->batch.size_bytes) { /* the batch has been passed */
+            if (encoder->batch.size_bytes) { /* the batch has been passed */
                 uint64_t end = (uint64_t)encoder->batch.base_offset +
                                (uint64_t)(uint32_t)encoder->batch.last_offset_delta + 1;
                 encoder->next_offset = end > encoder->next_offset ? end : encoder->next_offset;
             }
             bool opened;
-            enum esk_err err = open_part(encoder, &opened, error);
+            enum esk_err err = open_batch(encoder, &opened, error);
             if (err || !opened) {
                 return err;
             }

@@ -25,7 +25,8 @@ struct eski_consume_encoder {
     uint64_t next_offset;
     uint64_t offset; /* the first wanted */
 
-    uint32_t part; /* the next one to open */
+    uint32_t part;          /* the one to go on with, */
+    uint32_t part_position; /* at its next batch */
     struct esk_batch_header batch;
     struct esk_record_iterator iterator;
     struct esk_buffer inflated;
