@@ -119,5 +119,9 @@ void esk_options_help(struct esk_buffer *out) {
 }
 
 void esk_options_version(struct esk_buffer *out) {
+#ifdef ESK_TEST_HOOKS
+    esk_buffer_append_text(out, "esker " ESK_VERSION ", with test hooks\n");
+#else
     esk_buffer_append_text(out, "esker " ESK_VERSION "\n");
+#endif
 }
