@@ -31,6 +31,10 @@ enum esk_err esk_kafka_decode_message(const struct esk_kafka_message *message, i
 enum esk_err esk_kafka_encode(const struct esk_kafka_layout *layout, const void *body,
                               struct esk_buffer *output, struct esk_error *error);
 
+/* Appends the default of one member as it would be written in a tagged field. */
+void esk_kafka_encode_default(const struct esk_kafka_op *op, const struct esk_kafka_layout *owner,
+                              struct esk_buffer *output);
+
 /* The bytes that esk_kafka_encode would append; 0 for a body that it would refuse. */
 size_t esk_kafka_size(const struct esk_kafka_layout *layout, const void *body);
 

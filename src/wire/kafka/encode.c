@@ -377,6 +377,12 @@ enum esk_err esk_kafka_encode(const struct esk_kafka_layout *layout, const void 
     return encode(&encoder, layout, body, error);
 }
 
+void esk_kafka_encode_default(const struct esk_kafka_op *op, const struct esk_kafka_layout *owner,
+                              struct esk_buffer *output) {
+    struct encoder encoder = {output, NULL, 0, NULL, NULL};
+    encode_op(&encoder, op, (const uint8_t *)owner->defaults + op->offset);
+}
+
 void esk_kafka_pieces_init(struct esk_kafka_pieces *pieces, size_t cut_bytes) {
     esk_buffer_init(&pieces->bytes);
     esk_buffer_init(&pieces->pieces);

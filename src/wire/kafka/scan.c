@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The walk over fields: nothing is kept but the path on the stack. */
 #include "wire/kafka/scan.h"
+#include "model/names.h"
 #include "wire/kafka/scan_private.h"
-#include "wire/kafka/utf8_private.h"
 #include "wire/kafka/varint_private.h"
 
 #include <stdarg.h>
@@ -244,7 +244,7 @@ bool eski_scan_slice(struct esk_kafka_scan *scan, struct esk_kafka_node *node) {
                                   eski_scan_left(scan));
         node->bytes = esk_slice(scan->at, (size_t)length);
         if ((node->kind == ESK_KAFKA_STRING || node->kind == ESK_KAFKA_COMPACT_STRING) &&
-            !eski_utf8_valid(node->bytes))
+            !esk_utf8_valid(node->bytes))
             eski_scan_warn(scan, node->parent, node->field, position, "not valid UTF-8");
         scan->at += length;
     }
@@ -482,12 +482,12 @@ static bool scan_tag_entries(struct esk_kafka_scan *scan, const struct esk_kafka
     return true;
 }
 
-/* The tagged section at the end of a flexible struct. */
-static bool scan_tags(struct esk_kafka_scan *scan, const struct esk_kafka_layout *layout,
-                      const struct esk_kafka_node *parent) {
+bool esk_kafka_scan_tags(struct esk_kafka_scan *scan, const struct esk_kafka_layout *layout,
+                         const struct esk_kafka_node *parent) {
     size_t position = eski_scan_position(scan);
     struct esk_kafka_node node = {.parent = parent,
                                   .part = ESK_KAFKA_PART_TAGS,
+                                  .layout = layout,
                                   .kind = ESK_KAFKA_UVARINT,
                                   .position = position,
                                   .last = true};
@@ -526,7 +526,7 @@ bool esk_kafka_scan_struct(struct esk_kafka_scan *scan, const struct esk_kafka_l
         if (!scan_op(scan, parent, &layout->ops[i],
                      i == layout->plain_count - 1U && !layout->flexible))
             return false;
-    return !layout->flexible || scan_tags(scan, layout, parent);
+    return !layout->flexible || esk_kafka_scan_tags(scan, layout, parent);
 }
 
 enum esk_err eski_scan_explain(const struct esk_kafka_layout *layout, struct esk_slice bytes,

@@ -30,6 +30,14 @@ enum esk_kafka_part {
     ESK_KAFKA_PART_INFLATED, /* compressed records; children count from 0 in what they inflate to */
     ESK_KAFKA_PART_CONTROL,  /* key or value of a control record, decoded */
     ESK_KAFKA_PART_PARTIAL,  /* the beginning of a batch at the end of a fetch response */
+    /* Around a message, from whoever walks frames. */
+    ESK_KAFKA_PART_ROOT,
+    ESK_KAFKA_PART_FRAME,
+    ESK_KAFKA_PART_FRAME_SIZE,
+    ESK_KAFKA_PART_RPC_HEADER,
+    ESK_KAFKA_PART_BODY,
+    ESK_KAFKA_PART_PREFIX,   /* the int16 before a stored record */
+    ESK_KAFKA_PART_TRAILING, /* bytes behind the body */
 };
 
 /* Wire kinds that only occur in records, beyond enum esk_kafka_kind. */
@@ -48,11 +56,12 @@ struct esk_kafka_node {
     uint8_t kind; /* wire kind of a value */
     bool nullable;
     bool null;
-    bool last;                           /* no sibling behind it */
-    bool inflated;                       /* positions count in inflated records */
-    const struct esk_kafka_field *field; /* NULL: parts without one */
-    const struct esk_kafka_op *op;       /* NULL: not from a layout */
-    int64_t index;                       /* of an element, record or batch */
+    bool last;                             /* no sibling behind it */
+    bool inflated;                         /* positions count in inflated records */
+    const struct esk_kafka_field *field;   /* NULL: parts without one */
+    const struct esk_kafka_op *op;         /* NULL: not from a layout */
+    const struct esk_kafka_layout *layout; /* of the struct that a tagged section ends */
+    int64_t index;                         /* of an element, record or batch */
     size_t position;
     size_t size;            /* of an opened node only when the visitor measures */
     int64_t integer;        /* numbers, bools, lengths (-1: null), tags */
@@ -96,6 +105,10 @@ void esk_kafka_scan_fini(struct esk_kafka_scan *scan);
  * of them its last child. False: failed, problem and its position are set. */
 bool esk_kafka_scan_struct(struct esk_kafka_scan *scan, const struct esk_kafka_layout *layout,
                            const struct esk_kafka_node *parent);
+
+/* Walks the tagged section of a struct of this layout. */
+bool esk_kafka_scan_tags(struct esk_kafka_scan *scan, const struct esk_kafka_layout *layout,
+                         const struct esk_kafka_node *parent);
 
 /* Walks batches and message sets up to scan->end. */
 bool esk_kafka_scan_records(struct esk_kafka_scan *scan, const struct esk_kafka_node *parent);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* UTF-8 as Kafka's strings have to be; others are read with replacement characters. */
-#ifndef ESK_WIRE_KAFKA_UTF8_PRIVATE_H
-#define ESK_WIRE_KAFKA_UTF8_PRIVATE_H
+#ifndef ESK_WIRE_KAFKA_UTF8_H
+#define ESK_WIRE_KAFKA_UTF8_H
 
 #include "base/bytes.h"
 
 /* Length of the well-formed sequence at `at` (1 to 4); 0: malformed, then *skip gets the bytes that
  * one replacement character stands for. at < end. */
-static inline unsigned eski_utf8_length(const uint8_t *at, const uint8_t *end, unsigned *skip) {
+static inline unsigned esk_utf8_length(const uint8_t *at, const uint8_t *end, unsigned *skip) {
     *skip = 1;
     if (at[0] < 0x80)
         return 1;
@@ -25,18 +25,6 @@ static inline unsigned eski_utf8_length(const uint8_t *at, const uint8_t *end, u
         high = 0xbf;
     }
     return length;
-}
-
-static inline bool eski_utf8_valid(struct esk_slice text) {
-    const uint8_t *end = text.data + text.size;
-    for (const uint8_t *at = text.data; at < end;) {
-        unsigned skip;
-        unsigned length = eski_utf8_length(at, end, &skip);
-        if (length == 0)
-            return false;
-        at += length;
-    }
-    return true;
 }
 
 #endif
