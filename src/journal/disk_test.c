@@ -177,6 +177,20 @@ static void a_start_needs_no_room_when_a_prepared_file_is_left(void **unused) {
     assert_range(1, 14);
 }
 
+static void a_file_is_not_begun_without_room_to_finish_it(void **unused) {
+    (void)unused;
+    start();
+    f.fake.no_free_bytes = true;
+    append_many(1, 3);
+    unsigned writes = f.fake.writes;
+    advance(&f.fake, 1000000000);
+    assert_true(f.fake.writes <= writes + 1); /* the empty frame */
+    assert_null(f.journal->next);
+    f.fake.no_free_bytes = false;
+    advance(&f.fake, 1000000000);
+    assert_non_null(f.journal->next);
+}
+
 static void a_failed_write_ends_the_journal(void **unused) {
     (void)unused;
     start();
@@ -238,6 +252,22 @@ static void relaxed_entries_are_persisted_when_written_and_durable_when_synced(v
     assert_entries(&f, "7/1:a 7/2:b 7/3:c ");
 }
 
+static void a_killed_process_loses_no_relaxed_entry_that_was_written(void **unused) {
+    (void)unused;
+    f.options.flush_every_records = 0;
+    start();
+    struct entry *entry = append(&f, 7, 1, "written");
+    run_all(&f.fake);
+    assert_int_equal(entry->told, PERSISTED);
+    fixture_kill(&f);
+    fixture_recover(&f);
+    assert_entries(&f, "7/1:written ");
+    fixture_reopen(&f); /* and it is durable from here on */
+    fixture_crash(&f);
+    fixture_recover(&f);
+    assert_entries(&f, "7/1:written ");
+}
+
 static void relaxed_entries_are_durable_after_the_interval(void **unused) {
     (void)unused;
     f.options.flush_every_records = 0;
@@ -288,10 +318,12 @@ int main(void) {
         TEST(a_full_disk_stalls_appends_until_there_is_room),
         TEST(a_full_disk_leaves_room_for_checkpoints_which_free_files),
         TEST(a_start_needs_no_room_when_a_prepared_file_is_left),
+        TEST(a_file_is_not_begun_without_room_to_finish_it),
         TEST(a_failed_write_ends_the_journal),
         TEST(without_direct_access_each_write_is_synced),
         TEST(a_failed_sync_ends_the_journal_even_for_want_of_room),
         TEST(relaxed_entries_are_persisted_when_written_and_durable_when_synced),
+        TEST(a_killed_process_loses_no_relaxed_entry_that_was_written),
         TEST(relaxed_entries_are_durable_after_the_interval),
         TEST(a_strict_entry_is_synced_at_once_in_relaxed_mode),
         TEST(relaxed_mode_rolls_only_with_one_file_unsynced),

@@ -110,9 +110,8 @@ static void prepare_in_helper(struct esk_mail *mail) {
 
 void eski_files_prepare(struct esk_journal *journal) {
     struct eski_file *current = journal->current;
-    bool wanted = current->prepared_bytes == 0
-                      ? journal->durable_position > 0
-                      : current->position > journal->options.file_bytes / 2;
+    bool wanted = current->prepared_bytes == 0 ? journal->durable_position > 0
+                                               : current->position > current->prepared_bytes / 2;
     if (!wanted || journal->next || journal->preparing || journal->closing || journal->failed ||
         (journal->prepare_no_space && journal->retry_at_ns != 0)) {
         return;

@@ -225,9 +225,6 @@ enum esk_err eski_scan_frames(struct eski_scan *scan, struct esk_error *error) {
         if (err == ESK_OK) {
             err = judge_end(scan, &place, &done, error);
         }
-        if (err == ESK_OK && !ESK_MUTATED(RECOVER_FROM_CACHE)) {
-            err = esk_file_sync(window.file, error);
-        }
         eski_window_close(&window);
         if (err != ESK_OK) {
             return err;

@@ -17,6 +17,7 @@
 #define FILL_SLICE_BYTES (128u << 10) /* halves the journal's p99 against 1 MiB slices */
 #define FILL_HURRY_BYTES (1u << 20)   /* when the file is waited for */
 #define FILL_PAUSE_NS 1000000u        /* some 100 MB/s: a file in 0.7 s */
+#define FILE_BYTES_LEAST (1u << 20)   /* smaller ones are not worth a roll */
 #define SYNC_BYTES (1u << 20)         /* buffered: between syncs */
 #define SHRINK_STEP_BYTES (8u << 20)
 #define SHRINK_PAUSE_NS 20000000u
@@ -124,14 +125,37 @@ enum esk_err eski_release_run(struct esk_journal *journal, uint64_t number,
     return err;
 }
 
-/* Writes zeros up to file_bytes, in slices, with pauses unless the file is waited for. */
+/* The size to make a file of, which has `bytes`: the usual one, or less where the disk is short of
+ * room, of which a quarter is taken at most, unless that leaves too small a file. */
+static enum esk_err plan_size(struct esk_journal *journal, uint64_t bytes, uint64_t *target,
+                              struct esk_error *error) {
+    uint64_t usual = journal->options.file_bytes;
+    uint64_t least = usual < FILE_BYTES_LEAST ? usual : FILE_BYTES_LEAST;
+    uint64_t free_bytes, total_bytes;
+    *target = usual;
+    if (bytes >= usual) {
+        return ESK_OK;
+    }
+    enum esk_err err = esk_path_space(journal->options.platform, journal->folder, &free_bytes,
+                                      &total_bytes, error);
+    uint64_t share = free_bytes / 4 / ESKI_BLOCK_BYTES * ESKI_BLOCK_BYTES;
+    if (err != ESK_OK || share >= usual - bytes) {
+        return err;
+    }
+    *target = bytes + share > least ? bytes + share : least;
+    if (*target > bytes && *target - bytes > free_bytes) {
+        return esk_fail(error, ESK_ERR_NO_SPACE, "%" PRIu64 " bytes are free, %" PRIu64 " needed",
+                        free_bytes, *target - bytes);
+    }
+    return ESK_OK;
+}
+
+/* Writes zeros from `from` until `until`, in slices, with pauses unless the file is waited for. */
 static enum esk_err fill(struct esk_journal *journal, struct esk_file *file, uint64_t from,
-                         struct esk_error *error) {
-    uint64_t until = journal->options.file_bytes;
+                         uint64_t until, struct esk_error *error) {
     uint8_t *zeros = eski_aligned_alloc(FILL_HURRY_BYTES);
     memset(zeros, 0, FILL_HURRY_BYTES);
     enum esk_err err = ESK_OK;
-    from = from / ESKI_BLOCK_BYTES * ESKI_BLOCK_BYTES;
     while (err == ESK_OK && from < until) {
         if (atomic_load_explicit(&journal->abandon, memory_order_relaxed)) {
             err = esk_fail(error, ESK_ERR_AGAIN, "closing");
@@ -163,6 +187,7 @@ static enum esk_err write_next(struct esk_journal *journal, struct eski_prepare 
     uint8_t *block = eski_aligned_alloc(ESKI_BLOCK_BYTES);
     struct esk_file *file = NULL;
     uint64_t bytes = 0;
+    uint64_t target = 0;
     enum esk_err err = esk_file_open(journal->options.platform, path, flags, &file, error);
     if (err == ESK_OK) {
         err = esk_file_size(file, &bytes, error);
@@ -171,9 +196,16 @@ static enum esk_err write_next(struct esk_journal *journal, struct eski_prepare 
         bytes = journal->options.file_bytes;
         err = shrink(journal, file, bytes, error);
     }
+    bytes = bytes / ESKI_BLOCK_BYTES * ESKI_BLOCK_BYTES;
     if (err == ESK_OK && prepare->fill) {
-        err = fill(journal, file, bytes, error);
-        bytes = journal->options.file_bytes;
+        err = plan_size(journal, bytes, &target, error);
+        if (err == ESK_OK && target > bytes) {
+            err = fill(journal, file, bytes, target, error);
+            if (err == ESK_ERR_NO_SPACE) { /* the last of a disk is better used elsewhere */
+                (void)esk_file_truncate(file, bytes, NULL);
+            }
+            bytes = target;
+        }
     }
     if (err == ESK_OK) {
         eski_file_header_encode(&prepare->header, block);
@@ -186,7 +218,7 @@ static enum esk_err write_next(struct esk_journal *journal, struct eski_prepare 
     if (err == ESK_OK) {
         err = final_error(esk_file_sync(file, error));
     }
-    *prepared_bytes = bytes >= journal->options.file_bytes ? bytes : 0;
+    *prepared_bytes = prepare->fill || bytes >= journal->options.file_bytes ? bytes : 0;
     esk_file_close(file);
     free(block);
     return err;

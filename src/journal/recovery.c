@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Recovery, first pass: which files count, where the last generation ends, and the newest state of
- * each group. Blocks: a worker. What was accepted is synced before anybody builds on it.
+ * each group. Blocks: a worker. Files are synced before they are read, so what is accepted is
+ * durable before anybody builds on it.
  *
  * A numbered file always has an intact header, because the header is synced before the file gets
  * its number; so a bad one is damage. */
@@ -54,7 +55,13 @@ static enum esk_err read_header(struct eski_scan *scan, struct eski_scan_file *f
     if (err != ESK_OK) {
         return err;
     }
-    err = eski_window_get(&window, 0, ESKI_BLOCK_BYTES, &block, error);
+    /* What a process that was killed had written is accepted if it can be made durable now. */
+    if (!ESK_MUTATED(RECOVER_FROM_CACHE)) {
+        err = esk_file_sync(window.file, error);
+    }
+    if (err == ESK_OK) {
+        err = eski_window_get(&window, 0, ESKI_BLOCK_BYTES, &block, error);
+    }
     if (err == ESK_OK) {
         err = block ? eski_file_header_decode(block, &file->header, error)
                     : esk_fail(error, ESK_ERR_CORRUPT, "shorter than its header");

@@ -26,6 +26,7 @@ static void append_durable(uint64_t index) {
 static void assert_refused(enum esk_err err, const char *file, size_t position) {
     char at[64];
     snprintf(at, sizeof(at), "%s at %zu", file, position);
+    fake_forget_caches(&f.fake);
     assert_int_equal(try_recover(&f), err);
     if (!strstr(f.error.text, at)) {
         fail_msg("%s: not named in: %s", at, f.error.text);
@@ -47,6 +48,7 @@ static void a_tail_torn_at_any_sector_is_cut(void **unused) {
     for (size_t kept = 0; kept < sizeof(intact); kept += 512) {
         memcpy(file->device.data + at, intact, kept);
         memset(file->device.data + at + kept, kept % 1024 ? 0 : 0xa5, sizeof(intact) - kept);
+        fake_forget_caches(&f.fake);
         fixture_recover(&f);
         bool whole = kept >= ESKI_FRAME_HEADER_BYTES + 32 + sizeof(payload) && kept % 1024;
         assert_entries(&f,
@@ -106,9 +108,11 @@ static void an_old_write_behind_the_cut_does_not_join_the_new_generation(void **
     uint8_t late[ESKI_BLOCK_BYTES];
     memcpy(late, file->device.data + at, sizeof(late));
     memset(file->device.data + at, 0, sizeof(late));
+    fake_forget_caches(&f.fake);
     fixture_recover(&f);
     fixture_reopen(&f);
     memcpy(file->device.data + at, late, sizeof(late)); /* the disk did it after all */
+    fake_forget_caches(&f.fake);
     append(&f, 7, 3, "new");
     run_all(&f.fake);
     fixture_crash(&f);
@@ -202,8 +206,7 @@ static void recovery_without_direct_access_reads_no_cache(void **unused) {
     (void)unused;
     append_durable(1);
     append_durable(2);
-    fixture_drop(&f);
-    f.fake.worker_count = 0;
+    fixture_kill(&f);
     f.fake.direct_refused = true;
     struct disk_file *file = newest_file(&f);
     size_t at = last_frame_with_records(file);
