@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 
 #define PIECES_PER_WRITE 64
-#define BYTES_PER_FLUSH (1024 * 1024) /* then other connections have their turn */
+#define BYTES_PER_FLUSH (128 * 1024) /* then other connections have their turn: 0.1 ms on loopback */
 
 /* --- pools --------------------------------------------------------------------------------------
  */
@@ -208,6 +208,9 @@ bool eski_output_flush(struct esk_connection *connection) {
             struct eski_slice *slice = slice_at(connection, i);
             pieces[count++] = (struct iovec){slice->block->data + slice->position, slice->size};
             size += slice->size;
+            if (total + size >= BYTES_PER_FLUSH) {
+                break;
+            }
         }
         ssize_t result = eski_socket_write(connection, pieces, count);
         if (result < 0 && errno != EAGAIN) {

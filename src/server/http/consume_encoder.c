@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "model/names.h"
 #include "wire/json/base64.h"
+#include "wire/json/writer.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -54,85 +55,6 @@ void eski_consume_encoder_fini(struct eski_consume_encoder *encoder) {
 
 /* --- text ----------------------------------------------------------------------------------------
  */
-
-static const char *escape_of(uint8_t byte) {
-    switch (byte) {
-    case '"':
-        return "\\\"";
-    case '\\':
-        return "\\\\";
-    case '\n':
-        return "\\n";
-    case '\r':
-        return "\\r";
-    case '\t':
-        return "\\t";
-    case '\b':
-        return "\\b";
-    case '\f':
-        return "\\f";
-    default:
-        return NULL;
-    }
-}
-
-static uint8_t *put_escape(uint8_t *at, uint8_t byte) {
-    static const char digits[] = "0123456789abcdef";
-    const char *known = escape_of(byte);
-    if (known) {
-        memcpy(at, known, 2);
-        return at + 2;
-    }
-    memcpy(at, "\\u00", 4);
-    at[4] = (uint8_t)digits[byte >> 4];
-    at[5] = (uint8_t)digits[byte & 15];
-    return at + 6;
-}
-
-#define ONES UINT64_C(0x0101010101010101)
-#define HIGHS UINT64_C(0x8080808080808080)
-
-/* The high bit of each byte that is zero; bytes above the lowest hit may be hits by mistake. */
-static inline uint64_t zero_bytes(uint64_t word) {
-    return (word - ONES) & ~word & HIGHS;
-}
-
-/* Which of eight bytes need an escape: below 32, quote, backslash. The lowest hit is exact. */
-static inline uint64_t escapes_in(uint64_t word) {
-    uint64_t control = (word - ONES * 0x20) & ~word & HIGHS;
-    return control | zero_bytes(word ^ (ONES * '"')) | zero_bytes(word ^ (ONES * '\\'));
-}
-
-/* Writes what fits of `bytes`, escaped; each pass writes at most 8 bytes plus one escape. Returns
- * how many bytes were taken. */
-static size_t put_escaped(const uint8_t *bytes, size_t size, uint8_t **at, const uint8_t *end) {
-    size_t taken = 0;
-    uint8_t *out = *at;
-    while (taken + 8 <= size && (size_t)(end - out) >= 16) {
-        uint64_t word;
-        memcpy(&word, bytes + taken, 8);
-        memcpy(out, &word, 8);
-        uint64_t hits = escapes_in(le64toh(word));
-        if (hits == 0) {
-            taken += 8;
-            out += 8;
-            continue;
-        }
-        size_t clean = (size_t)__builtin_ctzll(hits) / 8;
-        out = put_escape(out + clean, bytes[taken + clean]);
-        taken += clean + 1;
-    }
-    while (taken < size && (size_t)(end - out) >= 6) {
-        uint8_t byte = bytes[taken++];
-        if (byte < 0x20 || byte == '"' || byte == '\\') {
-            out = put_escape(out, byte);
-        } else {
-            *out++ = byte;
-        }
-    }
-    *at = out;
-    return taken;
-}
 
 /* Groups of three bytes as far as they fit; the last group with its padding. */
 static size_t put_base64(const uint8_t *bytes, size_t size, uint8_t **at, const uint8_t *end) {
@@ -185,8 +107,9 @@ static bool write_token(struct eski_consume_encoder *encoder, uint8_t **at, cons
         *(*at)++ = '"';
         encoder->is_token_open = true;
     }
-    size_t taken = encoder->token == ESKI_TOKEN_STRING ? put_escaped(bytes, left, at, end - 1)
-                                                       : put_base64(bytes, left, at, end - 1);
+    size_t taken = encoder->token == ESKI_TOKEN_STRING
+                       ? esk_json_escape(esk_slice(bytes, left), at, end - 1)
+                       : put_base64(bytes, left, at, end - 1);
     encoder->token_position += taken;
     if (taken < left) {
         return false;

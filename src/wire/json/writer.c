@@ -134,6 +134,27 @@ static void append_escaped(struct esk_buffer *buffer, struct esk_slice text) {
     }
 }
 
+size_t esk_json_escape(struct esk_slice text, uint8_t **at, const uint8_t *end_of_room) {
+    const uint8_t *from = text.data;
+    size_t left = text.size;
+    uint8_t *to = *at;
+    for (;;) {
+        size_t room = (size_t)(end_of_room - to);
+        size_t size = left < room ? left : room;
+        size_t copied = copy_plain(to, from, size);
+        to += copied;
+        from += copied;
+        left -= copied;
+        if (copied == size || room - copied < ESCAPE_BYTES_MAX) {
+            break;
+        }
+        to = store_escape(to, *from++);
+        left--;
+    }
+    *at = to;
+    return text.size - left;
+}
+
 static void quoted(struct esk_json_writer *writer, struct esk_slice text) {
     uint8_t *at = begin(writer, 1);
     *at++ = '"';

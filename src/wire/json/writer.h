@@ -39,6 +39,10 @@ void esk_json_write_int64(struct esk_json_writer *writer, int64_t number);
 void esk_json_write_uint64(struct esk_json_writer *writer, uint64_t number);
 void esk_json_write_bool(struct esk_json_writer *writer, bool truth);
 void esk_json_write_null(struct esk_json_writer *writer);
+/* Writes what fits before `end` of text, which is valid UTF-8, escaped and without quotes, and
+ * moves *at behind it; returns the bytes of text that were taken. For answers made in pieces. */
+size_t esk_json_escape(struct esk_slice text, uint8_t **at, const uint8_t *end);
+
 /* A value that is JSON already. */
 void esk_json_write_raw(struct esk_json_writer *writer, struct esk_slice json);
 
