@@ -192,6 +192,20 @@ static enum esk_err replay_file(struct replay *replay, const struct eski_file *f
     return err;
 }
 
+/* Whether the file has entries above the checkpoint of the group, or of any. */
+static bool is_needed(const struct esk_journal_recovery *recovery, const struct eski_file *file,
+                      uint64_t only_group) {
+    if (only_group == UINT64_MAX) {
+        return file->held > 0;
+    }
+    const struct eski_group *group = eski_group_find(&recovery->groups, only_group);
+    const struct eski_hold *hold = group ? group->first : NULL;
+    while (hold && hold->file != file) {
+        hold = hold->next;
+    }
+    return hold != NULL;
+}
+
 enum esk_err esk_journal_recovery_replay(struct esk_journal_recovery *recovery, uint64_t only_group,
                                          enum esk_err (*visit)(void *context, uint64_t group_id,
                                                                const struct esk_entry *entry,
@@ -200,10 +214,8 @@ enum esk_err esk_journal_recovery_replay(struct esk_journal_recovery *recovery, 
     struct replay replay = {recovery, only_group, visit, context, {NULL, 0, 0, 0}};
     esk_u64_map_init(&replay.expected);
     enum esk_err err = ESK_OK;
-    bool needed = false;
     for (size_t i = 0; err == ESK_OK && i < recovery->file_count; i++) {
-        needed = needed || recovery->files[i]->held > 0;
-        if (needed) {
+        if (is_needed(recovery, recovery->files[i], only_group)) {
             err = replay_file(&replay, recovery->files[i], error);
         }
     }
