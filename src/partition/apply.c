@@ -33,15 +33,6 @@ static void apply_batch(struct esk_partition *partition, struct eski_entry *entr
     eski_mover_note_tail(partition);
 }
 
-static void apply_roll(struct esk_partition *partition, const struct eski_entry *entry) {
-    struct eski_segment *sealed = eski_segment_open_one(partition);
-    sealed->sealed = true;
-    sealed->end_offset = partition->next_offset;
-    struct eski_segment *segment = eski_segment_add(partition, partition->next_offset);
-    segment->roll_index = entry->entry.index;
-    ESK_REACHED(SEGMENT_ROLL);
-}
-
 static enum esk_err read_offset(const struct eski_entry *entry, uint64_t *offset,
                                 struct esk_error *error) {
     struct esk_reader reader = esk_reader(entry->entry.payload);
@@ -54,10 +45,60 @@ static enum esk_err read_offset(const struct eski_entry *entry, uint64_t *offset
     return ESK_OK;
 }
 
-static enum esk_err apply_kind(struct esk_partition *partition, struct eski_entry *entry,
+static enum esk_err apply_roll(struct esk_partition *partition, const struct eski_entry *entry,
                                struct esk_error *error) {
     uint64_t offset;
-    enum esk_err err;
+    enum esk_err err = read_offset(entry, &offset, error);
+    if (err == ESK_OK && offset != partition->next_offset) {
+        err = esk_fail(error, ESK_ERR_CORRUPT, "entry %llu begins a segment at %llu, not at %llu",
+                       (unsigned long long)entry->entry.index, (unsigned long long)offset,
+                       (unsigned long long)partition->next_offset);
+    }
+    if (err != ESK_OK) {
+        return err;
+    }
+    struct eski_segment *sealed = eski_segment_open_one(partition);
+    sealed->sealed = true;
+    sealed->end_offset = partition->next_offset;
+    struct eski_segment *segment = eski_segment_add(partition, partition->next_offset);
+    segment->roll_index = entry->entry.index;
+    ESK_REACHED(SEGMENT_ROLL);
+    return ESK_OK;
+}
+
+static enum esk_err apply_log_start(struct esk_partition *partition, const struct eski_entry *entry,
+                                    struct esk_error *error) {
+    uint64_t offset;
+    enum esk_err err = read_offset(entry, &offset, error);
+    if (err == ESK_OK && offset > partition->log_start) {
+        partition->log_start = offset < partition->next_offset ? offset : partition->next_offset;
+        eski_log_start_applied(partition);
+    }
+    return err;
+}
+
+/* Whether the partition knows such entries; an unknown kind is of a newer program. */
+static bool fits(const struct esk_partition *partition, uint8_t kind) {
+    switch (kind) {
+    case ESK_ENTRY_TERM:
+        return true;
+    case ESK_ENTRY_BATCH:
+    case ESK_ENTRY_SEGMENT_ROLL:
+    case ESK_ENTRY_LOG_START:
+        return partition->machine == NULL;
+    default:
+        return partition->machine != NULL && partition->machine->entry_kind == kind;
+    }
+}
+
+static enum esk_err apply_kind(struct esk_partition *partition, struct eski_entry *entry,
+                               struct esk_error *error) {
+    if (!fits(partition, entry->entry.kind)) {
+        return esk_fail(error, ESK_ERR_VERSION,
+                        "group %llu has an entry of unknown kind %u at index %llu",
+                        (unsigned long long)partition->group_id, entry->entry.kind,
+                        (unsigned long long)entry->entry.index);
+    }
     switch (entry->entry.kind) {
     case ESK_ENTRY_TERM:
         return ESK_OK;
@@ -65,23 +106,10 @@ static enum esk_err apply_kind(struct esk_partition *partition, struct eski_entr
         apply_batch(partition, entry);
         return ESK_OK;
     case ESK_ENTRY_SEGMENT_ROLL:
-        apply_roll(partition, entry);
-        return ESK_OK;
+        return apply_roll(partition, entry, error);
     case ESK_ENTRY_LOG_START:
-        err = read_offset(entry, &offset, error);
-        if (err == ESK_OK && offset > partition->log_start) {
-            partition->log_start =
-                offset < partition->next_offset ? offset : partition->next_offset;
-            eski_log_start_applied(partition);
-        }
-        return err;
+        return apply_log_start(partition, entry, error);
     default:
-        if (partition->machine == NULL || partition->machine->entry_kind != entry->entry.kind) {
-            return esk_fail(error, ESK_ERR_VERSION,
-                            "group %llu has an entry of unknown kind %u at index %llu",
-                            (unsigned long long)partition->group_id, entry->entry.kind,
-                            (unsigned long long)entry->entry.index);
-        }
         partition->machine_changed = true;
         return partition->machine->ops->apply(partition->machine, &entry->entry, error);
     }

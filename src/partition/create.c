@@ -77,9 +77,13 @@ void esk_shard_create_partitions(struct esk_shard *shard, struct esk_partition_c
 static void files_gone(struct esk_mail *mail) {
     struct esk_partition_removal *removal = ESK_CONTAINER(mail, struct esk_partition_removal, mail);
     struct esk_shard *shard = removal->shard;
-    ESK_REACHED(TOPIC_DELETED);
-    removal->done(removal);
     shard->removing--;
+    if (removal->err != ESK_OK) {
+        eski_shard_fail(shard, &removal->error);
+    } else {
+        ESK_REACHED(TOPIC_DELETED);
+        removal->done(removal);
+    }
     eski_shard_step_stop(shard);
 }
 
@@ -88,8 +92,12 @@ static void remove_files(struct esk_mail *mail) {
     struct esk_shard *shard = removal->shard;
     for (size_t i = 0; i < removal->count; i++) {
         struct esk_error error;
-        if (esk_group_files_remove(shard->options.storage, removal->group_ids[i], &error) !=
-            ESK_OK) {
+        enum esk_err err =
+            esk_group_files_remove(shard->options.storage, removal->group_ids[i], &error);
+        if (err == ESK_ERR_IO) {
+            removal->err = err; /* maybe a failed sync: who knows what else it took along */
+            removal->error = error;
+        } else if (err != ESK_OK) {
             ESK_LOG(shard->options.log, ESK_LOG_WARN, "files-not-removed",
                     "files of a deleted topic stay behind; the next start removes them",
                     esk_field_u64("group", removal->group_ids[i]),
@@ -121,13 +129,14 @@ static void drop(struct esk_shard *shard, struct esk_partition *partition) {
 
 void esk_shard_remove_partitions(struct esk_shard *shard, struct esk_partition_removal *removal) {
     removal->shard = shard;
+    removal->err = ESK_OK;
     for (size_t i = 0; i < removal->count; i++) {
         struct esk_partition *partition = esk_shard_find(shard, removal->group_ids[i]);
         if (partition != NULL) {
             drop(shard, partition);
         }
     }
-    eski_waiting_kick(shard);
+    eski_waiting_drop_removed(shard);
     shard->removing++;
     removal->mail.run = remove_files;
     esk_post(shard->writer, &removal->mail);

@@ -12,7 +12,6 @@
 
 #include "base/assert.h"
 #include "base/mutation.h"
-#include "storage/reserve.h"
 
 #include <stdlib.h>
 
@@ -236,7 +235,10 @@ static void set_snapshot(struct eski_move *move) {
     }
     partition->machine_changed = false;
     move->store_snapshot = true;
-    move->keep_snapshot = partition->checkpoint.snapshot_index;
+    /* While recovering, what the journal names is still the checkpoint that was found there. */
+    move->keep_snapshot = partition->shard->journal == NULL
+                              ? partition->recovered.checkpoint.snapshot_index
+                              : partition->checkpoint.snapshot_index;
     move->checkpoint.snapshot_index = move->index;
     partition->machine->ops->snapshot(partition->machine, emit_snapshot, &move->snapshot);
 }
@@ -245,6 +247,9 @@ struct eski_move *eski_move_create(struct esk_partition *partition, uint64_t byt
     if (partition->moving || partition->checkpointing || partition->removed ||
         !eski_partition_dirty(partition)) {
         return NULL;
+    }
+    if (partition->machine != NULL && movable_index(partition) < partition->applied_index) {
+        return NULL; /* a snapshot is of now: it must not be named by an earlier index */
     }
     size_t count = partition->machine == NULL ? count_batches(partition, bytes_max) : 0;
     if (!sync && count == 0) {
@@ -347,7 +352,7 @@ enum esk_err eski_move_execute(struct eski_move *move) {
     for (size_t i = 0; err == ESK_OK && i < move->run_count; i++) {
         err = execute_run(move, &move->runs[i]);
     }
-    if (err == ESK_OK && move->sync && move->sync_names && move->run_count > 0) {
+    if (err == ESK_OK && move->sync && move->sync_names) {
         err = esk_segment_sync_names(move->storage, move->group_id, &move->error);
     }
     move->err = err;
@@ -381,17 +386,11 @@ static void finish_run(struct eski_move *move, struct run *run) {
 
 static void finish_tail(struct eski_move *move) {
     struct esk_partition *partition = move->partition;
-    struct esk_shard *shard = partition->shard;
-    if (move->slice_count == 0) {
-        return;
+    if (move->slice_count > 0) {
+        uint64_t bytes = esk_tail_drop(&partition->tail, move->end_offset);
+        partition->moved_offset = move->end_offset;
+        eski_tail_bytes_release(partition->shard, bytes);
     }
-    uint64_t bytes = esk_tail_drop(&partition->tail, move->end_offset);
-    partition->moved_offset = move->end_offset;
-    shard->tail_bytes -= bytes;
-    esk_counter_set(&shard->metrics.tail_bytes, shard->tail_bytes);
-    uint64_t reserved = bytes < shard->reserved_bytes ? bytes : shard->reserved_bytes;
-    shard->reserved_bytes -= reserved;
-    esk_reserve_give(move->storage->reserve, reserved);
 }
 
 enum esk_err eski_move_finish(struct eski_move *move, bool *checkpoint,

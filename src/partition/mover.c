@@ -62,10 +62,13 @@ static void checkpoint_durable(struct esk_journal_append *append) {
     ESK_REACHED(CHECKPOINT);
     esk_counter_add(&shard->metrics.checkpoints, 1);
     free(checkpoint);
-    if (!partition->removed && partition->applied_index > partition->checkpoint.applied_index) {
-        eski_mover_note(partition, partition->tail.count > 0
-                                       ? esk_tail_at(&partition->tail, 0)->journal_position
-                                       : position);
+    if (!partition->removed) {
+        if (partition->applied_index > partition->checkpoint.applied_index) {
+            eski_mover_note(partition, partition->tail.count > 0
+                                           ? esk_tail_at(&partition->tail, 0)->journal_position
+                                           : position);
+        }
+        eski_mover_note_tail(partition);
     }
     eski_partition_let_go(partition);
     eski_mover_kick(shard);
@@ -160,6 +163,18 @@ static struct eski_move *pick_full(struct esk_shard *shard) {
     return NULL;
 }
 
+/* What was only written can't be moved. Where moves are due, waiting for the interval of relaxed
+ * flushes would wait long: an entry that has to be durable starts a sync. */
+static void make_durable(struct esk_partition *partition) {
+    struct esk_shard *shard = partition->shard;
+    if (shard->options.journal.flush_every_records != 1 && !partition->checkpointing &&
+        partition->durable_index < partition->applied_index) {
+        const struct esk_group_state state =
+            *esk_journal_state(shard->journal, partition->group_id);
+        append_checkpoint(partition, &state);
+    }
+}
+
 static struct eski_move *pick_oldest(struct esk_shard *shard) {
     struct esk_deadline *first = esk_deadlines_min(&shard->oldest);
     if (first == NULL) {
@@ -170,13 +185,16 @@ static struct eski_move *pick_oldest(struct esk_shard *shard) {
     if (move == NULL && !partition->moving && !partition->checkpointing &&
         partition->applied_index == partition->checkpoint.applied_index) {
         esk_deadlines_remove(&shard->oldest, first); /* nothing came since its checkpoint */
+    } else if (move == NULL) {
+        make_durable(partition);
     }
     return move;
 }
 
 /* Whether a checkpoint is due now; starts the timer when it is due later. */
 static bool checkpoint_due(struct esk_shard *shard) {
-    if (shard->stopping || shard->tail_bytes * 4 > shard->options.tail_bytes_max * 3) {
+    if (shard->stopping || !esk_list_empty(&shard->waiting) ||
+        shard->tail_bytes * 4 > shard->options.tail_bytes_max * 3) {
         return true;
     }
     double fullness = esk_journal_fullness(shard->journal);
@@ -195,7 +213,8 @@ static bool checkpoint_due(struct esk_shard *shard) {
 }
 
 void eski_mover_kick(struct esk_shard *shard) {
-    if (shard->moving || shard->failed || shard->mover_stuck || shard->journal == NULL) {
+    if (shard->moving || shard->failed || shard->mover_stuck || shard->journal == NULL ||
+        shard->closing) {
         return;
     }
     struct eski_move *move = NULL;
@@ -210,8 +229,8 @@ void eski_mover_kick(struct esk_shard *shard) {
         move = pick_full(shard);
     }
     if (move != NULL) {
-        bool hurry =
-            urgent || shard->stopping || shard->tail_bytes * 2 > shard->options.tail_bytes_max;
+        bool hurry = urgent || shard->stopping || !esk_list_empty(&shard->waiting) ||
+                     shard->tail_bytes * 2 > shard->options.tail_bytes_max;
         eski_move_pace(move, hurry ? 0 : SLICE_PAUSE_NS);
         start_move(move);
     }
@@ -221,6 +240,7 @@ static void mover_timer(struct esk_timer *timer) {
     struct esk_shard *shard = ESK_CONTAINER(timer, struct esk_shard, mover_timer);
     shard->mover_stuck = false;
     eski_mover_kick(shard);
+    eski_shard_step_stop(shard);
 }
 
 void eski_mover_init(struct esk_shard *shard) {

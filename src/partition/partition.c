@@ -3,6 +3,7 @@
 #include "partition/partition_private.h"
 
 #include "base/assert.h"
+#include "storage/reserve.h"
 
 #include <stdlib.h>
 
@@ -31,13 +32,18 @@ static void segment_destroy(struct esk_shard *shard, struct eski_segment *segmen
     free(segment);
 }
 
+void eski_segments_forget(struct esk_partition *partition) {
+    for (size_t i = 0; i < partition->segment_count; i++) {
+        segment_destroy(partition->shard, partition->segments[i]);
+    }
+    partition->segment_count = 0;
+}
+
 void eski_partition_destroy(struct esk_partition *partition) {
     struct esk_shard *shard = partition->shard;
-    for (size_t i = 0; i < partition->segment_count; i++) {
-        segment_destroy(shard, partition->segments[i]);
-    }
+    eski_segments_forget(partition);
     free(partition->segments);
-    shard->tail_bytes -= partition->tail.bytes;
+    eski_tail_bytes_release(shard, partition->tail.bytes);
     esk_tail_fini(&partition->tail);
     if (partition->group != NULL) {
         esk_group_destroy(partition->group);
@@ -45,6 +51,15 @@ void eski_partition_destroy(struct esk_partition *partition) {
     esk_deadlines_remove(&shard->oldest, &partition->oldest);
     esk_list_remove(&partition->full);
     free(partition);
+}
+
+void eski_tail_bytes_release(struct esk_shard *shard, uint64_t bytes) {
+    ESK_ASSERT(bytes <= shard->tail_bytes);
+    shard->tail_bytes -= bytes;
+    esk_counter_set(&shard->metrics.tail_bytes, shard->tail_bytes);
+    uint64_t reserved = bytes < shard->reserved_bytes ? bytes : shard->reserved_bytes;
+    shard->reserved_bytes -= reserved;
+    esk_reserve_give(shard->options.storage->reserve, reserved);
 }
 
 void eski_partition_hold(struct esk_partition *partition) {
@@ -104,6 +119,18 @@ void eski_segments_drop(struct esk_partition *partition, size_t count) {
     }
 }
 
+/* Closes a file between uses. A sealed segment's index goes too: its index file has it. */
+static void forget_file(struct esk_shard *shard, struct eski_segment *segment) {
+    esk_list_remove(&segment->recent);
+    esk_segment_release(segment->file);
+    segment->file = NULL;
+    shard->open_files--;
+    if (segment->stored) {
+        esk_index_fini(&segment->index);
+        segment->index_ready = false;
+    }
+}
+
 void eski_segment_keep_file(struct esk_shard *shard, struct eski_segment *segment,
                             struct esk_segment *file) {
     if (segment->file != NULL) { /* a move and a read opened it at the same time */
@@ -114,12 +141,8 @@ void eski_segment_keep_file(struct esk_shard *shard, struct eski_segment *segmen
     esk_list_append(&shard->recent, &segment->recent);
     shard->open_files++;
     while (shard->open_files > shard->options.open_files_max) {
-        struct eski_segment *oldest =
-            ESK_CONTAINER(esk_list_first(&shard->recent), struct eski_segment, recent);
-        esk_list_remove(&oldest->recent);
-        esk_segment_release(oldest->file);
-        oldest->file = NULL;
-        shard->open_files--;
+        forget_file(shard,
+                    ESK_CONTAINER(esk_list_first(&shard->recent), struct eski_segment, recent));
     }
 }
 

@@ -56,6 +56,7 @@ struct esk_submit {
     struct esk_partition *partition;
     uint8_t kind;
     bool strict;             /* durable before done, whatever the flush setting */
+    bool frees_room;         /* a deletion: goes on when the disk is full */
     struct esk_block *block; /* payload; taken. A batch's base offset and epoch are patched here */
     uint32_t record_count;
     int64_t timestamp_ms; /* newest record's */
@@ -103,10 +104,10 @@ struct esk_read {
     struct esk_partition *partition;
     struct esk_link link;
     struct esk_timer timer;
+    struct esk_mail mail;
     uint64_t bytes;
     uint64_t records;
     bool waiting;
-    void *fetch;
 };
 
 void esk_partition_read(struct esk_partition *partition, struct esk_read *read);

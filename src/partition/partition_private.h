@@ -64,6 +64,7 @@ struct esk_partition {
     uint64_t submit_segment_bytes;
     uint64_t submit_segment_limit;
     struct esk_link pending;
+    struct esk_link *unapplied; /* first of pending that is not applied; NULL: all are */
 
     /* applied */
     uint64_t applied_index, applied_term;
@@ -89,7 +90,8 @@ struct esk_partition {
     bool serving;
     struct esk_partition_creation *creation;
     bool removed;
-    bool headless; /* recovery: files below the first segment were on their way out */
+    bool headless;            /* recovery: files below the first segment were on their way out, */
+    uint64_t headless_offset; /* of which this one is missing or has no index */
     struct esk_group_state recovered; /* term and vote as the journal had them */
     uint64_t records_in, bytes_in, records_out, bytes_out;
 };
@@ -108,9 +110,14 @@ struct esk_shard {
     uint64_t tail_bytes;     /* admitted and not yet in segments */
     uint64_t reserved_bytes; /* of them, what has a place in the ballast */
     bool failed;
+    bool started;
+    bool no_waits; /* reads at the end of a log do not wait any more */
     bool stopping;
-    bool closing; /* the journal */
-    bool growing; /* the ballast is being grown */
+    bool closing;                       /* the journal */
+    bool growing;                       /* the ballast is being changed */
+    bool shrinking;                     /* and this is how */
+    bool ballast_begun;                 /* asked for at all */
+    uint64_t admitted, admitted_before; /* submits; as of the last pass of retention */
     struct esk_mail grow_mail;
     uint64_t grow_bytes;
     enum esk_err grow_err;
@@ -152,10 +159,13 @@ static inline struct eski_segment *eski_segment_open_one(const struct esk_partit
     return partition->segments[partition->segment_count - 1];
 }
 uint64_t eski_partition_term(const struct esk_partition *partition); /* recovery: the stored one */
+/* Bytes that were admitted are in a segment, or dropped: room for others. */
+void eski_tail_bytes_release(struct esk_shard *shard, uint64_t bytes);
 /* The segment that holds offset, or the open one. */
 struct eski_segment *eski_segment_at(const struct esk_partition *partition, uint64_t offset);
 /* Drops the first `count` segments from memory; their files are the caller's business. */
 void eski_segments_drop(struct esk_partition *partition, size_t count);
+void eski_segments_forget(struct esk_partition *partition); /* all; recovery */
 /* Keeps the file for later reads and moves; takes the reference. */
 void eski_segment_keep_file(struct esk_shard *shard, struct eski_segment *segment,
                             struct esk_segment *file);
@@ -170,14 +180,27 @@ enum esk_err eski_apply(struct esk_partition *partition, struct eski_entry *entr
 /* --- submit.c ----------------------------------------------------------------------------------
  */
 
-/* Appends an entry of our own without admission; block is taken; submit->done is told, if any. */
+/* Appends an entry of our own without admission; block is taken; submit->done is told, if any. A
+ * log start is strict: files go behind it. */
 void eski_submit_internal(struct esk_partition *partition, uint8_t kind, struct esk_block *block,
                           struct esk_submit *submit);
 struct esk_block *eski_offset_payload(uint64_t offset); /* of a roll or log start: u64 */
 void eski_submit_fail(struct esk_submit *submit, enum esk_err err);
-void eski_waiting_kick(struct esk_shard *shard);
+/* Takes an admitted submit. */
+void eski_submit_now(struct esk_submit *submit);
 /* Begins the term: the group's first step of this life. */
 void eski_partition_begin(struct esk_partition *partition);
+
+/* --- admission.c -------------------------------------------------------------------------------
+ */
+
+void eski_waiting_kick(struct esk_shard *shard);
+/* Fails what waits for removed partitions. */
+void eski_waiting_drop_removed(struct esk_shard *shard);
+/* Makes the ballast, behind the first answer. */
+void eski_ballast_begin(struct esk_shard *shard);
+/* Once a pass of retention: gives it back when nothing was admitted since the last one. */
+void eski_ballast_shrink_if_idle(struct esk_shard *shard);
 
 /* --- move.c ------------------------------------------------------------------------------------
  */
@@ -221,6 +244,7 @@ enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_er
 void eski_reads_wake(struct esk_partition *partition);
 void eski_reads_end(struct esk_partition *partition, enum esk_err err);
 void eski_log_start_applied(struct esk_partition *partition);
+bool eski_retention_runs(const struct esk_shard *shard);
 void eski_shard_fail(struct esk_shard *shard, const struct esk_error *error);
 void eski_shard_step_stop(struct esk_shard *shard);
 

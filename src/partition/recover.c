@@ -19,8 +19,25 @@
 
 static enum esk_err lost(const struct esk_partition *partition, uint64_t base_offset,
                          const char *what, struct esk_error *error) {
-    return esk_fail(error, ESK_ERR_CORRUPT, "segment %020llu of group %016llx: %s",
-                    (unsigned long long)base_offset, (unsigned long long)partition->group_id, what);
+    return esk_fail(error, ESK_ERR_CORRUPT, "%s/%016llx/%020llu.segment: %s",
+                    partition->shard->options.storage->folder,
+                    (unsigned long long)partition->group_id, (unsigned long long)base_offset, what);
+}
+
+/* A segment below the checkpoint is missing, or its index is: retention removes whole segments from
+ * the lowest on, index first, and a power loss keeps any part of that. So what lies below the gap
+ * counts for nothing, and eski_partition_ready refuses when the log should begin there. */
+static void leave_gap(struct esk_partition *partition, uint64_t missing_offset) {
+    eski_segments_forget(partition);
+    partition->headless = true;
+    partition->headless_offset = missing_offset;
+}
+
+static void check_gap(struct esk_partition *partition, uint64_t base_offset) {
+    if (partition->segment_count > 0 &&
+        eski_segment_open_one(partition)->end_offset != base_offset) {
+        leave_gap(partition, eski_segment_open_one(partition)->end_offset);
+    }
 }
 
 static enum esk_err recover_sealed(struct esk_partition *partition, uint64_t base_offset,
@@ -28,21 +45,14 @@ static enum esk_err recover_sealed(struct esk_partition *partition, uint64_t bas
     struct esk_segment_summary summary;
     enum esk_err err = esk_segment_load(partition->shard->options.storage, partition->group_id,
                                         base_offset, &summary, NULL, error);
-    if (err == ESK_ERR_NOT_FOUND && partition->segment_count == 0) {
-        partition->headless = true; /* retention removes the index first; replay tells more */
-        return ESK_OK;
-    }
     if (err == ESK_ERR_NOT_FOUND) {
-        return lost(partition, base_offset, "its index file is missing", error);
+        leave_gap(partition, base_offset);
+        return ESK_OK;
     }
     if (err != ESK_OK) {
         return err;
     }
-    if (partition->segment_count > 0 &&
-        eski_segment_open_one(partition)->end_offset != base_offset) {
-        return lost(partition, eski_segment_open_one(partition)->end_offset, "the file is missing",
-                    error);
-    }
+    check_gap(partition, base_offset);
     struct eski_segment *segment = eski_segment_add(partition, base_offset);
     segment->end_offset = summary.end_offset;
     segment->bytes = segment->written = segment->synced = segment->indexed = summary.bytes;
@@ -74,11 +84,7 @@ static enum esk_err recover_open(struct esk_partition *partition, bool on_disk,
     if (!on_disk && checkpoint->segment_bytes > 0) {
         return lost(partition, checkpoint->segment_offset, "the file is missing", error);
     }
-    if (partition->segment_count > 0 &&
-        eski_segment_open_one(partition)->end_offset != checkpoint->segment_offset) {
-        return lost(partition, eski_segment_open_one(partition)->end_offset, "the file is missing",
-                    error);
-    }
+    check_gap(partition, checkpoint->segment_offset);
     struct eski_segment *segment = eski_segment_add(partition, checkpoint->segment_offset);
     segment->end_offset = checkpoint->next_offset;
     segment->bytes = segment->written = segment->synced = segment->indexed =
@@ -97,7 +103,9 @@ static enum esk_err drop_below_start(struct esk_partition *partition, struct esk
     enum esk_err err = ESK_OK;
     while (err == ESK_OK && count + 1 < partition->segment_count &&
            partition->segments[count]->stored &&
-           partition->segments[count]->end_offset <= partition->log_start) {
+           partition->segments[count]->end_offset <= partition->log_start &&
+           partition->segments[count]->end_offset <=
+               partition->recovered.checkpoint.segment_offset) {
         err = esk_segment_remove(partition->shard->options.storage, partition->group_id,
                                  partition->segments[count]->base_offset, error);
         count++;
@@ -115,6 +123,9 @@ static enum esk_err recover_segments(struct esk_partition *partition, struct esk
     size_t count = 0;
     bool open_on_disk = false;
     enum esk_err err = esk_segment_list(storage, partition->group_id, &offsets, &count, error);
+    if (err == ESK_OK && count > 0 && partition->recovered.term == 0) {
+        err = lost(partition, offsets[0], "the journal knows nothing of its group", error);
+    }
     for (size_t i = 0; err == ESK_OK && i < count; i++) {
         if (offsets[i] < checkpoint->segment_offset) {
             err = recover_sealed(partition, offsets[i], error);
@@ -156,7 +167,9 @@ enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_er
     const struct eski_segment *first = partition->segments[0];
     const struct eski_segment *last = eski_segment_open_one(partition);
     if (err == ESK_OK && first->base_offset > partition->log_start) {
-        err = lost(partition, partition->log_start, "the file or its index is missing", error);
+        err =
+            lost(partition, partition->headless ? partition->headless_offset : partition->log_start,
+                 "the file or its index is missing", error);
     }
     if (err == ESK_OK && partition->headless) {
         err = drop_headless(partition, error);
@@ -194,6 +207,25 @@ static enum esk_err recover_snapshot(struct esk_partition *partition, struct esk
     return err;
 }
 
+/* What the journal stored is intact, but may be of a program that does more. */
+static enum esk_err check_state(const struct esk_shard *shard, const struct esk_group_state *state,
+                                struct esk_error *error) {
+    const struct esk_checkpoint *checkpoint = &state->checkpoint;
+    if (state->configuration.count != 1 || state->configuration.nodes[0] != shard->options.node) {
+        return esk_fail(error, ESK_ERR_VERSION,
+                        "group %016llx has other voters than this node, which this program does "
+                        "not know",
+                        (unsigned long long)state->group_id);
+    }
+    if (checkpoint->log_start_offset > checkpoint->next_offset ||
+        checkpoint->segment_offset > checkpoint->next_offset ||
+        checkpoint->applied_term > state->term) {
+        return esk_fail(error, ESK_ERR_CORRUPT, "the state of group %016llx contradicts itself",
+                        (unsigned long long)state->group_id);
+    }
+    return ESK_OK;
+}
+
 enum esk_err esk_shard_recover_partition(struct esk_shard *shard,
                                          const struct esk_partition_spec *spec,
                                          const struct esk_group_state *carried,
@@ -211,6 +243,10 @@ enum esk_err esk_shard_recover_partition(struct esk_shard *shard,
         state = *known;
         ESK_REACHED(CHECKPOINT_USED);
     }
+    enum esk_err err = check_state(shard, &state, error);
+    if (err != ESK_OK) {
+        return err;
+    }
     struct esk_partition *made = eski_partition_create(shard, spec);
     const struct esk_checkpoint *checkpoint = &state.checkpoint;
     made->recovered = state;
@@ -219,8 +255,7 @@ enum esk_err esk_shard_recover_partition(struct esk_shard *shard,
     made->applied_term = made->durable_term = checkpoint->applied_term;
     made->next_offset = made->moved_offset = checkpoint->next_offset;
     made->log_start = checkpoint->log_start_offset;
-    enum esk_err err =
-        spec->machine == NULL ? recover_segments(made, error) : recover_snapshot(made, error);
+    err = spec->machine == NULL ? recover_segments(made, error) : recover_snapshot(made, error);
     if (err == ESK_OK && partition != NULL) {
         *partition = made;
     }
@@ -254,14 +289,13 @@ static enum esk_err make_room(struct esk_partition *partition, uint32_t size,
     struct esk_shard *shard = partition->shard;
     struct esk_reserve *reserve = shard->options.storage->reserve;
     enum esk_err err = ESK_OK;
-    if (shard->tail_bytes + size > shard->options.tail_bytes_max) {
-        struct esk_deadline *oldest = esk_deadlines_min(&shard->oldest);
-        if (oldest != NULL) {
-            struct esk_group_state ignored;
-            err = settle_partition(ESK_CONTAINER(oldest, struct esk_partition, oldest), &ignored,
-                                   error);
-            esk_deadlines_remove(&shard->oldest, oldest);
-        }
+    struct esk_deadline *oldest = NULL;
+    while (err == ESK_OK && shard->tail_bytes + size > shard->options.tail_bytes_max &&
+           (oldest = esk_deadlines_min(&shard->oldest)) != NULL) {
+        struct esk_group_state ignored;
+        err =
+            settle_partition(ESK_CONTAINER(oldest, struct esk_partition, oldest), &ignored, error);
+        esk_deadlines_remove(&shard->oldest, oldest);
     }
     shard->tail_bytes += size;
     if (err == ESK_OK && (esk_reserve_take(reserve, size) == ESK_OK ||
@@ -298,6 +332,10 @@ static enum esk_err replay_entry(void *context, uint64_t group_id, const struct 
         err = esk_fail(error, ESK_ERR_CORRUPT, "entry %llu follows entry %llu",
                        (unsigned long long)entry->index,
                        (unsigned long long)partition->applied_index);
+    } else if (entry->term > partition->recovered.term) {
+        err = esk_fail(error, ESK_ERR_CORRUPT, "entry %llu is of term %llu, the group's is %llu",
+                       (unsigned long long)entry->index, (unsigned long long)entry->term,
+                       (unsigned long long)partition->recovered.term);
     } else if (entry->kind == ESK_ENTRY_BATCH && partition->machine == NULL) {
         struct esk_batch_header header;
         err = check_batch(partition, entry, &header, error);

@@ -48,12 +48,18 @@ struct log_start {
 
 static void start_pass(struct esk_shard *shard);
 
+bool eski_retention_runs(const struct esk_shard *shard) {
+    /* After a failure nothing is answered any more: only the mail that walks counts. */
+    return shard->retention != NULL && !(shard->failed && shard->retention->walked);
+}
+
 static void finish_pass_if_done(struct eski_retention *pass) {
     struct esk_shard *shard = pass->shard;
     if (!pass->walked || pass->waiting > 0) {
         return;
     }
     shard->retention = NULL;
+    eski_ballast_shrink_if_idle(shard);
     esk_counter_add(&shard->metrics.cleanup_passes, 1);
     struct esk_link *link;
     while ((link = esk_list_first(&shard->passes_active)) != NULL) {
@@ -75,7 +81,9 @@ static void removed(struct esk_mail *mail) {
     struct removal *removal = ESK_CONTAINER(mail, struct removal, mail);
     struct esk_shard *shard = removal->shard;
     ESK_REACHED(RETENTION);
-    if (removal->err != ESK_OK) { /* the file stays behind; the next start removes it */
+    if (removal->err == ESK_ERR_IO) { /* maybe a failed sync: who knows what else it took along */
+        eski_shard_fail(shard, &removal->error);
+    } else if (removal->err != ESK_OK) { /* the file stays behind; the next start removes it */
         ESK_LOG(shard->options.log, ESK_LOG_WARN, "segment-not-removed",
                 "a segment beyond retention could not be removed",
                 esk_field_text("detail", removal->error.text));
@@ -197,17 +205,21 @@ static void look_at(struct eski_retention *pass, struct esk_partition *partition
     }
 }
 
+static bool ending(const struct esk_shard *shard) {
+    return shard->failed || shard->stopping;
+}
+
 static void walk(struct esk_mail *mail) {
     struct eski_retention *pass = ESK_CONTAINER(mail, struct eski_retention, mail);
     struct esk_shard *shard = pass->shard;
     size_t end = pass->next + PARTITIONS_PER_TURN;
-    for (; pass->next < pass->count && pass->next < end && !shard->failed; pass->next++) {
+    for (; pass->next < pass->count && pass->next < end && !ending(shard); pass->next++) {
         struct esk_partition *partition = esk_shard_find(shard, pass->group_ids[pass->next]);
         if (partition != NULL) {
             look_at(pass, partition);
         }
     }
-    if (pass->next < pass->count && !shard->failed) {
+    if (pass->next < pass->count && !ending(shard)) {
         esk_post(&shard->loop->executor, mail);
         return;
     }

@@ -13,7 +13,9 @@ static void room(void *context) {
 }
 
 static void room_timer(struct esk_timer *timer) {
-    eski_waiting_kick(ESK_CONTAINER(timer, struct esk_shard, room_timer));
+    struct esk_shard *shard = ESK_CONTAINER(timer, struct esk_shard, room_timer);
+    eski_waiting_kick(shard);
+    eski_shard_step_stop(shard);
 }
 
 static void journal_failed(void *context, const struct esk_error *error) {
@@ -127,6 +129,7 @@ enum esk_err esk_shard_open(struct esk_shard *shard, struct esk_error *error) {
 
 static void start_run(struct esk_mail *mail) {
     struct esk_shard *shard = ESK_CONTAINER(mail, struct esk_shard, mail);
+    shard->started = true;
     shard->starting = shard->partitions.count;
     size_t position = 0;
     uint64_t group_id;
@@ -166,8 +169,11 @@ void eski_shard_step_stop(struct esk_shard *shard) {
     if (!shard->stopping || shard->journal == NULL || shard->closing) {
         return;
     }
-    bool settled = shard->failed || (esk_list_empty(&shard->waiting) && eski_mover_idle(shard));
-    if (!settled || shard->moving || shard->growing || shard->removing > 0) {
+    bool settled = shard->failed || !shard->started ||
+                   (esk_list_empty(&shard->waiting) && shard->checkpoints_out == 0 &&
+                    (eski_mover_idle(shard) || shard->mover_stuck));
+    if (!settled || eski_retention_runs(shard) || shard->moving || shard->growing ||
+        shard->removing > 0) {
         eski_mover_kick(shard);
         return;
     }
@@ -177,16 +183,21 @@ void eski_shard_step_stop(struct esk_shard *shard) {
     esk_journal_close(shard->journal, stopped, shard);
 }
 
-void esk_shard_stop(struct esk_shard *shard, void (*done)(void *context), void *context) {
-    shard->done = done;
-    shard->done_context = context;
-    shard->stopping = true;
+void esk_shard_end_waits(struct esk_shard *shard) {
+    shard->no_waits = true;
     size_t position = 0;
     uint64_t group_id;
     void *partition;
     while (esk_u64_map_next(&shard->partitions, &position, &group_id, &partition)) {
         eski_reads_end(partition, ESK_OK);
     }
+}
+
+void esk_shard_stop(struct esk_shard *shard, void (*done)(void *context), void *context) {
+    shard->done = done;
+    shard->done_context = context;
+    shard->stopping = true;
+    esk_shard_end_waits(shard);
     eski_shard_step_stop(shard);
 }
 

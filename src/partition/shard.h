@@ -54,8 +54,11 @@ void esk_shard_destroy(struct esk_shard *shard);
 
 /* In the loop from here on. done: every group has its term's first entry durable and serves. */
 void esk_shard_start(struct esk_shard *shard, void (*done)(void *context), void *context);
-/* No submits come any more. Completes what waits, writes everything, checkpoints, closes the
- * journal. */
+/* Before a stop: reads that wait at the end of a log end, and none waits from now on. */
+void esk_shard_end_waits(struct esk_shard *shard);
+/* No submits and reads come any more, and those that came were answered. Writes everything,
+ * checkpoints (unless the disk is full: the journal has it all), closes the journal. Before
+ * esk_shard_start: only closes. */
 void esk_shard_stop(struct esk_shard *shard, void (*done)(void *context), void *context);
 
 struct esk_loop *esk_shard_loop(const struct esk_shard *shard);
@@ -71,7 +74,8 @@ struct esk_partition_creation {
 void esk_shard_create_partitions(struct esk_shard *shard, struct esk_partition_creation *creation);
 
 /* Drops partitions: waiting reads end, waiting submits fail with ESK_ERR_NOT_FOUND, the journal
- * forgets the groups, files go. done when the files are gone (or were reported as not removable).
+ * forgets the groups, files go. done when the files are gone (or were reported as not removable; an
+ * EIO ends the broker).
  */
 struct esk_partition_removal {
     const uint64_t *group_ids;
@@ -79,6 +83,8 @@ struct esk_partition_removal {
     void (*done)(struct esk_partition_removal *removal);
     struct esk_mail mail; /* internal, as the rest */
     struct esk_shard *shard;
+    enum esk_err err;
+    struct esk_error error;
 };
 void esk_shard_remove_partitions(struct esk_shard *shard, struct esk_partition_removal *removal);
 
