@@ -2,6 +2,8 @@
 file(GLOB kafka_definitions RELATIVE ${CMAKE_SOURCE_DIR} CONFIGURE_DEPENDS
     ${CMAKE_SOURCE_DIR}/definitions/kafka/*/*.json)
 set(kafka_generated wire/kafka/messages.h wire/kafka/tables.inc wire/kafka/formats.inc
-    wire/kafka/error_table.inc docs/kafka-apis.md)
+    wire/kafka/error_table.inc wire/kafka/releases.inc docs/kafka-apis.md)
 esk_generate(tools/kafka_generate.py "${kafka_definitions}"
     "${kafka_generated}")
+esk_generate(tools/kafka_assets.py "src/atlas/web/atlas.css;src/atlas/web/atlas.js"
+    atlas/assets.inc)

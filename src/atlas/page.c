@@ -95,8 +95,11 @@ void esk_atlas_layout_text(struct esk_slice bytes, struct esk_atlas_sink *sink) 
     esk_atlas_text(sink, "\n");
 }
 
-static void list_row_json(const struct esk_kafka_message *request,
-                          const struct esk_kafka_message *response, struct esk_atlas_sink *sink) {
+static enum esk_err list_row_json(void *context, const struct esk_kafka_message *request,
+                                  const struct esk_kafka_message *response,
+                                  struct esk_error *error) {
+    struct esk_atlas_sink *sink = context;
+    (void)error;
     esk_atlas_json_open(sink, '{');
     esk_atlas_json_key(sink, "api_key");
     esk_atlas_json_int(sink, request->api_key);
@@ -124,10 +127,14 @@ static void list_row_json(const struct esk_kafka_message *request,
         esk_atlas_json_word(sink, "true");
     }
     esk_atlas_json_close(sink, '}');
+    return ESK_OK;
 }
 
-static void list_row_text(const struct esk_kafka_message *request,
-                          const struct esk_kafka_message *response, struct esk_atlas_sink *sink) {
+static enum esk_err list_row_text(void *context, const struct esk_kafka_message *request,
+                                  const struct esk_kafka_message *response,
+                                  struct esk_error *error) {
+    struct esk_atlas_sink *sink = context;
+    (void)error;
     char requests[16];
     char responses[16];
     esk_atlas_versions(request, requests);
@@ -137,13 +144,33 @@ static void list_row_text(const struct esk_kafka_message *request,
     for (unsigned i = 0; i < ESK_KAFKA_LISTENERS_MAX && request->listeners[i] != NULL; i++)
         esk_atlas_format(sink, "%s%s", i ? ", " : "", request->listeners[i]);
     esk_atlas_text(sink, request->removed ? " (removed in 4.0)\n" : "\n");
+    return ESK_OK;
 }
 
-/* Calls `row` for every API by ascending key, removed versions behind current ones. */
-static void each_api(bool removed, struct esk_atlas_sink *sink,
-                     void (*row)(const struct esk_kafka_message *request,
-                                 const struct esk_kafka_message *response,
-                                 struct esk_atlas_sink *sink)) {
+void esk_atlas_releases(const struct esk_kafka_message *request, const char *separator,
+                        struct esk_atlas_sink *sink) {
+    size_t count;
+    const struct esk_kafka_release *releases = esk_kafka_releases(&count);
+    bool any = false;
+    for (size_t i = 0; i < count; i++) {
+        for (uint32_t k = 0; k < releases[i].span_count; k++) {
+            const struct esk_kafka_span *span = &releases[i].spans[k];
+            if (span->api_key != request->api_key || span->version_max < request->version_min ||
+                span->version_min > request->version_max)
+                continue;
+            esk_atlas_text(sink, any ? separator : "");
+            esk_atlas_text(sink, releases[i].name);
+            any = true;
+        }
+    }
+}
+
+enum esk_err esk_atlas_each_api(bool removed,
+                                enum esk_err (*visit)(void *context,
+                                                      const struct esk_kafka_message *request,
+                                                      const struct esk_kafka_message *response,
+                                                      struct esk_error *error),
+                                void *context, struct esk_error *error) {
     size_t count;
     const struct esk_kafka_message *messages = esk_kafka_messages(&count);
     int previous = -1;
@@ -154,21 +181,24 @@ static void each_api(bool removed, struct esk_atlas_sink *sink,
                 messages[i].api_key < key && (removed || !messages[i].removed))
                 key = messages[i].api_key;
         if (key == INT32_MAX)
-            return;
-        for (size_t i = 0; i < count; i++)
-            if (messages[i].type == ESK_KAFKA_REQUEST && messages[i].api_key == key &&
-                (removed || !messages[i].removed))
-                row(&messages[i],
-                    esk_kafka_api_find(messages[i].api_name, ESK_KAFKA_RESPONSE,
-                                       messages[i].removed),
-                    sink);
+            return ESK_OK;
+        for (size_t i = 0; i < count; i++) {
+            if (messages[i].type != ESK_KAFKA_REQUEST || messages[i].api_key != key ||
+                (messages[i].removed && !removed))
+                continue;
+            const struct esk_kafka_message *response =
+                esk_kafka_api_find(messages[i].api_name, ESK_KAFKA_RESPONSE, messages[i].removed);
+            enum esk_err err = visit(context, &messages[i], response, error);
+            if (err != ESK_OK)
+                return err;
+        }
         previous = key;
     }
 }
 
 void esk_atlas_list_json(bool removed, struct esk_atlas_sink *sink) {
     esk_atlas_json_open(sink, '[');
-    each_api(removed, sink, list_row_json);
+    esk_atlas_each_api(removed, list_row_json, sink, NULL);
     esk_atlas_json_close(sink, ']');
     esk_atlas_text(sink, "\n");
 }
@@ -176,5 +206,5 @@ void esk_atlas_list_json(bool removed, struct esk_atlas_sink *sink) {
 void esk_atlas_list_text(bool removed, struct esk_atlas_sink *sink) {
     esk_atlas_format(sink, "%3s  %-36s %-8s  %-8s  %-8s  %s\n", "KEY", "NAME", "REQUEST",
                      "RESPONSE", "FLEXIBLE", "LISTENERS");
-    each_api(removed, sink, list_row_text);
+    esk_atlas_each_api(removed, list_row_text, sink, NULL);
 }

@@ -4,6 +4,7 @@
 #define ESK_ATLAS_PAGE_H
 
 #include "atlas/sink.h"
+#include "base/error.h"
 #include "wire/kafka/schema.h"
 
 /* A request and its response; versions to show of each. */
@@ -28,6 +29,19 @@ void esk_atlas_caption(const struct esk_kafka_message *message, int16_t version,
                        struct esk_atlas_sink *sink);
 /* The bytes, 16 a row, with a head line, as text. */
 void esk_atlas_layout_text(struct esk_slice bytes, struct esk_atlas_sink *sink);
+
+/* Calls `visit` for every API by ascending key, removed versions (if asked for) behind current
+ * ones, until one fails. */
+enum esk_err esk_atlas_each_api(bool removed,
+                                enum esk_err (*visit)(void *context,
+                                                      const struct esk_kafka_message *request,
+                                                      const struct esk_kafka_message *response,
+                                                      struct esk_error *error),
+                                void *context, struct esk_error *error);
+
+/* The Kafka releases that speak some version of these, "3.9", "4.0", with a separator. */
+void esk_atlas_releases(const struct esk_kafka_message *request, const char *separator,
+                        struct esk_atlas_sink *sink);
 
 /* The JSON array, or a table for people, of all APIs; removed: also the versions that 4.0 removed.
  */

@@ -8,6 +8,7 @@
 
 #include "wire/kafka/error_table.inc"
 #include "wire/kafka/formats.inc"
+#include "wire/kafka/releases.inc"
 #include "wire/kafka/tables.inc"
 
 #define MESSAGE_COUNT (sizeof(messages) / sizeof(messages[0]))
@@ -70,6 +71,11 @@ const struct esk_kafka_layout *esk_kafka_header_layout(const struct esk_kafka_me
     if (header_version != NULL)
         *header_version = header;
     return esk_kafka_layout_of(esk_kafka_message_named(name, header), header);
+}
+
+const struct esk_kafka_release *esk_kafka_releases(size_t *count) {
+    *count = sizeof(releases) / sizeof(releases[0]);
+    return releases;
 }
 
 const struct esk_kafka_error *esk_kafka_errors(size_t *count) {

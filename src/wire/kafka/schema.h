@@ -99,6 +99,19 @@ struct esk_kafka_error {
     const char *about;
 };
 
+/* Versions of one request that a release of Kafka speaks. */
+struct esk_kafka_span {
+    int16_t api_key;
+    int16_t version_min;
+    int16_t version_max;
+};
+
+struct esk_kafka_release {
+    const char *name; /* "4.4" */
+    const struct esk_kafka_span *spans;
+    uint32_t span_count;
+};
+
 extern const struct esk_kafka_field *const esk_kafka_batch_fields;  /* in wire order */
 extern const struct esk_kafka_field *const esk_kafka_record_fields; /* then the header's two */
 extern const struct esk_kafka_field *const esk_kafka_message_set_fields;
@@ -125,6 +138,8 @@ esk_kafka_layout_of(const struct esk_kafka_message *message, int16_t version) {
  * ClientId (header v0). */
 const struct esk_kafka_layout *esk_kafka_header_layout(const struct esk_kafka_message *message,
                                                        int16_t version, int16_t *header_version);
+/* Releases of Kafka from 3.5 on, ascending. */
+const struct esk_kafka_release *esk_kafka_releases(size_t *count);
 const struct esk_kafka_error *esk_kafka_errors(size_t *count);  /* by code, from -1 */
 const struct esk_kafka_error *esk_kafka_error_of(int16_t code); /* NULL: unknown */
 

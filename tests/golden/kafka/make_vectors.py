@@ -70,7 +70,7 @@ def definitions():
     """(folder, definition) of every message of ours."""
     for folder in sorted(os.listdir(DEFINITIONS)):
         path = os.path.join(DEFINITIONS, folder)
-        if not os.path.isdir(path) or folder in ('error', 'record'):
+        if not os.path.isdir(path) or folder in ('error', 'record', 'release'):
             continue
         for name in sorted(os.listdir(path)):
             for value in objects(os.path.join(path, name)):
