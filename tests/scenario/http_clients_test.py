@@ -15,7 +15,8 @@ MIB = 1024 * 1024
 
 def produce_request(value="v", topic="orders"):
     body = json.dumps({"records": [{"value": value, "partition": 0}]})
-    return f"POST /topics/{topic}/produce HTTP/1.1\r\nHost: a\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    return (f"POST /topics/{topic}/produce HTTP/1.1\r\nHost: a\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n{body}")
 
 
 def metric(client, name):

@@ -93,7 +93,8 @@ def test_a_chunked_body_over_the_limit_is_413(broker, orders):
     {"name": "t", "partitions": 2**64}, {"name": "t", "partitions": "1"},
     {"name": "t", "partitions": 1.5}, {"name": "t", "partitions": None},
     {"name": "t", "config": []}, {"name": "t", "config": {"retention_ms": -2}},
-    {"name": "t", "config": {"retention_bytes": "1"}}, {"name": "t", "config": {"segment_bytes": 1}},
+    {"name": "t", "config": {"retention_bytes": "1"}},
+    {"name": "t", "config": {"segment_bytes": 1}},
     {"name": "t", "config": {"segment_bytes": 2**30 + 1}},
     {"name": "t", "config": {"cleanup_policy": "keep"}},
     {"name": "t", "config": {"tombstone_retention_ms": -1}},
@@ -120,7 +121,8 @@ def test_a_wrong_topic_is_not_made(orders, body):
     ("GET", "/topics/orders/consume?partition=-1&offset=0", 400),
     ("GET", "/topics/orders/consume?partition=2&offset=0", 404),
     ("GET", f"/topics/orders/consume?partition={2**32}&offset=0", 400),
-    ("GET", "/topics/orders/consume?offset=0", 400), ("GET", "/topics/orders/consume?partition=0", 400),
+    ("GET", "/topics/orders/consume?offset=0", 400),
+    ("GET", "/topics/orders/consume?partition=0", 400),
     ("GET", "/topics/orders/consume?partition=0&offset=0&offset=1", 400),
     ("GET", "/topics/orders/consume?partition=0&offset=0&max_records=0", 400),
     ("GET", "/topics/orders/consume?partition=0&offset=0&max_bytes=0", 400),
@@ -155,7 +157,8 @@ def test_an_unknown_topic_or_partition_is_404_after_the_fields(orders):
 
 @pytest.mark.parametrize("method, path, allow", [
     ("PUT", "/topics", "GET, HEAD, POST"), ("POST", "/topics/orders", "GET, HEAD, DELETE"),
-    ("GET", "/topics/orders/produce", "POST"), ("DELETE", "/topics/orders/config", "GET, HEAD, PUT"),
+    ("GET", "/topics/orders/produce", "POST"),
+    ("DELETE", "/topics/orders/config", "GET, HEAD, PUT"),
     ("POST", "/healthz", "GET, HEAD"), ("OPTIONS", "/metrics", "GET, HEAD"),
     ("PATCH", "/groups/g/commit", "POST"),
 ])
@@ -197,7 +200,8 @@ def test_smuggling_ends_the_connection(broker, orders, head):
 ])
 def test_bad_chunks_end_the_connection(broker, orders, body):
     with broker.raw() as raw:
-        raw.send("POST /topics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + body)
+        raw.send("POST /topics HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+        raw.send(body)
         raw.half_close()
         status, headers, _ = raw.read_answer()
         assert (status, headers["connection"]) == (400, "close")
