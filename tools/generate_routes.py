@@ -65,7 +65,7 @@ void eski_{0}_run(struct eski_request *request);
 """
 
 DOCUMENT = """\
-<!-- Generated from definitions/routes.toml by tools/generate_routes.py; do not edit. -->
+<!-- Made from definitions/routes.toml by tools/generate_routes.py; do not edit. -->
 # Routes of the HTTP door
 
 The operation is the label that the metrics use. HEAD works wherever GET does.

@@ -219,7 +219,8 @@ def test_large_heads_are_431(broker):
 
 
 def test_odd_text_comes_back_as_sent(orders):
-    values = ["", "\0", "a\0b", "\"\\/\b\f\n\r\t\x1f\x7f", "é€𝄞", "\u2028\ufeff\uffff", "null"]
+    values = ["", "\0", "a\0b", "\"\\/\b\f\n\r\t\x1f\x7f", "é€𝄞", "\u2028\ufeff\uffff",
+              "null"]
     orders.produce("orders", *[{"key": v, "value": v, "partition": 0} for v in values])
     records = orders.consume("orders", 0, 0)["records"]
     assert [(r["key"], r["value"]) for r in records] == [(v, v) for v in values]

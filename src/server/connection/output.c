@@ -11,7 +11,7 @@
 #include <sys/uio.h>
 
 #define PIECES_PER_WRITE 64
-#define BYTES_PER_FLUSH (128 * 1024) /* then other connections have their turn: 0.1 ms on loopback */
+#define BYTES_PER_FLUSH (128 * 1024) /* then others have their turn: 0.1 ms on loopback */
 
 /* --- pools --------------------------------------------------------------------------------------
  */
