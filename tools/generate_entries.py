@@ -97,7 +97,7 @@ def source(families):
                 "    switch (kind) {"]
         for kind in family["entry_kind"]:
             out += decode_case(family, kind)
-        out += ["    default:", "        break;", "    }", "    if (!known) {",
+        out += ["    default:", "        break;", "    }", "    if (payload.size >= 2 && !known) {",
                 "        return esk_fail(error, ESK_ERR_VERSION,",
                 f'            "{family["name"]} entry of unknown kind %u, version %u",',
                 "            kind, version);", "    }",

@@ -4,15 +4,11 @@
 #include "cluster/catalogue.h"
 
 #include "base/list.h"
+#include "model/limits.h"
+#include "model/names.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static enum esk_err machine_apply(struct esk_machine *machine, const struct esk_entry *entry,
-                                  struct esk_error *error) {
-    struct esk_catalogue *catalogue = ESK_CONTAINER(machine, struct esk_catalogue, machine);
-    return esk_catalogue_apply(catalogue, entry->payload, NULL, error);
-}
 
 static int compare_ids(const void *a, const void *b) {
     const struct esk_topic *const *left = a;
@@ -32,45 +28,6 @@ static const struct esk_topic **all_by_id(const struct esk_catalogue *catalogue,
     }
     qsort(topics, *count, sizeof(topics[0]), compare_ids);
     return topics;
-}
-
-static void machine_snapshot(struct esk_machine *machine,
-                             void (*emit)(void *context, struct esk_slice payload), void *context) {
-    struct esk_catalogue *catalogue = ESK_CONTAINER(machine, struct esk_catalogue, machine);
-    struct esk_buffer payload;
-    size_t count;
-    const struct esk_topic **topics = all_by_id(catalogue, &count);
-    esk_buffer_init(&payload);
-    for (size_t i = 0; i < count; i++) {
-        struct esk_catalogue_change change = esk_catalogue_creation(topics[i]);
-        esk_catalogue_encode(&payload, &change);
-        emit(context, esk_buffer_slice(&payload));
-        payload.size = 0;
-        if (topics[i]->deleted) {
-            change.kind = ESK_CATALOGUE_TOPIC_DELETED;
-            change.topic_deleted.first_group = topics[i]->first_group;
-            esk_catalogue_encode(&payload, &change);
-            emit(context, esk_buffer_slice(&payload));
-            payload.size = 0;
-        }
-    }
-    const struct esk_catalogue_change next = {.kind = ESK_CATALOGUE_NEXT_GROUP,
-                                              .next_group = {catalogue->next_group}};
-    esk_catalogue_encode(&payload, &next);
-    emit(context, esk_buffer_slice(&payload));
-    esk_buffer_fini(&payload);
-    free(topics);
-}
-
-static const struct esk_machine_ops machine_ops = {machine_apply, machine_snapshot};
-
-void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_group) {
-    *catalogue = (struct esk_catalogue){
-        .machine = {.ops = &machine_ops, .entry_kind = ESK_ENTRY_CATALOGUE},
-        .next_group = first_topic_group,
-    };
-    esk_map_init(&catalogue->by_name);
-    esk_u64_map_init(&catalogue->by_id);
 }
 
 static void topic_destroy(struct esk_topic *topic) {
@@ -173,28 +130,135 @@ static enum esk_err apply_gone(struct esk_catalogue *catalogue, uint64_t id,
     return ESK_OK;
 }
 
-enum esk_err esk_catalogue_apply(struct esk_catalogue *catalogue, struct esk_slice payload,
+static enum esk_err apply_change(struct esk_catalogue *catalogue,
+                                 const struct esk_catalogue_change *change,
                                  struct esk_topic_cursor *cursor, struct esk_error *error) {
-    struct esk_catalogue_change change;
-    enum esk_err err = esk_catalogue_decode(payload, &change, error);
-    if (err != ESK_OK) {
-        return err;
-    }
-    switch (change.kind) {
+    switch (change->kind) {
     case ESK_CATALOGUE_TOPIC_CREATED:
-        return apply_created(catalogue, &change.topic_created, cursor, error);
+        return apply_created(catalogue, &change->topic_created, cursor, error);
     case ESK_CATALOGUE_TOPIC_CONFIGURED:
-        return apply_configured(catalogue, &change.topic_configured, error);
+        return apply_configured(catalogue, &change->topic_configured, error);
     case ESK_CATALOGUE_TOPIC_DELETED:
-        return apply_deleted(catalogue, change.topic_deleted.first_group, error);
+        return apply_deleted(catalogue, change->topic_deleted.first_group, error);
     case ESK_CATALOGUE_TOPIC_GONE:
-        return apply_gone(catalogue, change.topic_gone.first_group, error);
+        return apply_gone(catalogue, change->topic_gone.first_group, error);
     case ESK_CATALOGUE_NEXT_GROUP:
-        catalogue->next_group = change.next_group.next_group;
+        catalogue->next_group = change->next_group.next_group;
         return ESK_OK;
     }
     return ESK_OK;
 }
+
+enum esk_err esk_catalogue_apply(struct esk_catalogue *catalogue, struct esk_slice payload,
+                                 struct esk_topic_cursor *cursor, struct esk_error *error) {
+    struct esk_catalogue_change change;
+    enum esk_err err = esk_catalogue_decode(payload, &change, error);
+    return err == ESK_OK ? apply_change(catalogue, &change, cursor, error) : err;
+}
+
+/* --- group 0's machine -------------------------------------------------------------------------
+ */
+
+static enum esk_err check_config(const struct esk_topic_config *config, uint64_t id,
+                                 struct esk_error *error) {
+    const struct esk_topic_config_change all = {*config, true, true, true, true, true, true};
+    struct esk_topic_config ignored;
+    struct esk_error reason;
+    esk_topic_config_init(&ignored);
+    if (esk_topic_config_apply(&ignored, &all, true, &reason) != ESK_OK) {
+        return misfit(error, reason.text, id);
+    }
+    return config->partitioner <= ESK_PARTITIONER_MURMUR2
+               ? ESK_OK
+               : misfit(error, "an unknown partitioner", id);
+}
+
+static enum esk_err check_created(const struct esk_catalogue *catalogue,
+                                  const struct esk_catalogue_topic_created *created,
+                                  struct esk_error *error) {
+    uint64_t id = created->first_group;
+    if (esk_topic_name_check(created->name, NULL) != ESK_OK) {
+        return misfit(error, "not a topic's name", id);
+    }
+    if (created->partition_count > ESK_TOPIC_PARTITIONS_MAX) {
+        return misfit(error, "too many partitions", id);
+    }
+    if (id < catalogue->next_group || id > UINT64_MAX - created->partition_count) {
+        return misfit(error, "its group ids are taken", id);
+    }
+    const struct esk_topic_config config = {
+        created->retention_ms,  created->retention_bytes,        created->cleanup_policy,
+        created->segment_bytes, created->tombstone_retention_ms, created->partitioner};
+    return check_config(&config, id, error);
+}
+
+static enum esk_err check_configured(const struct esk_catalogue_topic_configured *configured,
+                                     struct esk_error *error) {
+    const struct esk_topic_config config = {
+        configured->retention_ms,  configured->retention_bytes,        configured->cleanup_policy,
+        configured->segment_bytes, configured->tombstone_retention_ms, ESK_PARTITIONER_FNV1A};
+    return check_config(&config, configured->first_group, error);
+}
+
+/* What comes from the journal or a snapshot is checked whole: a copy is fed with what passed here.
+ */
+static enum esk_err machine_apply(struct esk_machine *machine, const struct esk_entry *entry,
+                                  struct esk_error *error) {
+    struct esk_catalogue *catalogue = ESK_CONTAINER(machine, struct esk_catalogue, machine);
+    struct esk_catalogue_change change;
+    enum esk_err err = esk_catalogue_decode(entry->payload, &change, error);
+    if (err == ESK_OK && change.kind == ESK_CATALOGUE_TOPIC_CREATED) {
+        err = check_created(catalogue, &change.topic_created, error);
+    } else if (err == ESK_OK && change.kind == ESK_CATALOGUE_TOPIC_CONFIGURED) {
+        err = check_configured(&change.topic_configured, error);
+    } else if (err == ESK_OK && change.kind == ESK_CATALOGUE_NEXT_GROUP &&
+               change.next_group.next_group < catalogue->next_group) {
+        err = misfit(error, "group ids would be used again", change.next_group.next_group);
+    }
+    return err == ESK_OK ? apply_change(catalogue, &change, NULL, error) : err;
+}
+
+static void machine_snapshot(struct esk_machine *machine,
+                             void (*emit)(void *context, struct esk_slice payload), void *context) {
+    struct esk_catalogue *catalogue = ESK_CONTAINER(machine, struct esk_catalogue, machine);
+    struct esk_buffer payload;
+    size_t count;
+    const struct esk_topic **topics = all_by_id(catalogue, &count);
+    esk_buffer_init(&payload);
+    for (size_t i = 0; i < count; i++) {
+        struct esk_catalogue_change change = esk_catalogue_creation(topics[i]);
+        esk_catalogue_encode(&payload, &change);
+        emit(context, esk_buffer_slice(&payload));
+        payload.size = 0;
+        if (topics[i]->deleted) {
+            change.kind = ESK_CATALOGUE_TOPIC_DELETED;
+            change.topic_deleted.first_group = topics[i]->first_group;
+            esk_catalogue_encode(&payload, &change);
+            emit(context, esk_buffer_slice(&payload));
+            payload.size = 0;
+        }
+    }
+    const struct esk_catalogue_change next = {.kind = ESK_CATALOGUE_NEXT_GROUP,
+                                              .next_group = {catalogue->next_group}};
+    esk_catalogue_encode(&payload, &next);
+    emit(context, esk_buffer_slice(&payload));
+    esk_buffer_fini(&payload);
+    free(topics);
+}
+
+static const struct esk_machine_ops machine_ops = {machine_apply, machine_snapshot};
+
+void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_group) {
+    *catalogue = (struct esk_catalogue){
+        .machine = {.ops = &machine_ops, .entry_kind = ESK_ENTRY_CATALOGUE},
+        .next_group = first_topic_group,
+    };
+    esk_map_init(&catalogue->by_name);
+    esk_u64_map_init(&catalogue->by_id);
+}
+
+/* --- look-ups ----------------------------------------------------------------------------------
+ */
 
 struct esk_topic *esk_catalogue_find(const struct esk_catalogue *catalogue, struct esk_slice name) {
     return esk_map_get(&catalogue->by_name, name);

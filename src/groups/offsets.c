@@ -4,6 +4,7 @@
 #include "groups/offsets.h"
 
 #include "base/list.h"
+#include "model/names.h"
 #include "model/partitioner.h"
 
 #include <stdlib.h>
@@ -114,6 +115,9 @@ static enum esk_err machine_apply(struct esk_machine *machine, const struct esk_
     }
     switch (change.kind) {
     case ESK_OFFSETS_OFFSET_COMMITTED:
+        if (esk_id_check(change.offset_committed.group, "group", NULL) != ESK_OK) {
+            return esk_fail(error, ESK_ERR_CORRUPT, "a commit's group has no valid name");
+        }
         apply_commit(offsets, &change.offset_committed);
         break;
     case ESK_OFFSETS_TOPIC_DROPPED:
