@@ -25,6 +25,9 @@ struct esk_broker_shard {
     bool changing;           /* the first of them is on its way */
     struct esk_timer retention_timer;
     struct esk_retention_pass retention_pass;
+    /* Begun in this shard and not answered yet, changes of topics, passes: a stop waits for them.
+     */
+    unsigned operations;
     bool stopping;
     char *journal_folder;
     struct esk_metrics *metrics;
@@ -44,8 +47,17 @@ struct esk_broker {
     uint64_t memory_share; /* of requests, a shard's */
     atomic_bool serving;
     atomic_bool failed;
-    atomic_uint waiting; /* shards that start or stop has not heard of */
+    atomic_uint waiting;    /* shards that start or stop has not heard of */
+    atomic_uint operations; /* that a stop has heard of */
 };
+
+static inline void eski_begin(struct esk_broker_shard *shard) {
+    shard->operations++;
+}
+
+static inline void eski_end(struct esk_broker_shard *shard) {
+    shard->operations--;
+}
 
 static inline struct esk_broker_shard *eski_owner(struct esk_broker *broker, uint64_t group_id) {
     return &broker->shards[group_id % broker->shard_count];

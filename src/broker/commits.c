@@ -29,6 +29,7 @@ static void commit_back(struct esk_mail *mail) {
     if (err != ESK_OK && commit->error.code != err) {
         eski_explain(err, &commit->error);
     }
+    eski_end(job->home);
     free(job);
     commit->done(commit, err);
 }
@@ -54,6 +55,7 @@ void esk_broker_offset_commit(struct esk_broker_shard *shard, struct esk_offset_
     struct commit_job *job = esk_alloc_zeroed(1, sizeof(*job));
     job->home = shard;
     job->commit = commit;
+    eski_begin(shard);
     commit->error.code = ESK_OK;
     const struct esk_topic *topic = eski_serving_topic(shard, commit->topic);
     enum esk_err err = esk_id_check(commit->group, "group", &commit->error);
@@ -117,6 +119,7 @@ static void fetch_back(struct esk_mail *mail) {
             (struct esk_offset_view){esk_text_copy(topic->name), commit->partition, commit->offset};
     }
     qsort(fetch->offsets, fetch->count, sizeof(*fetch->offsets), compare_views);
+    eski_end(job->home);
     free(job->commits);
     free(job);
     fetch->done(fetch, err);
@@ -137,6 +140,7 @@ void esk_broker_offset_fetch(struct esk_broker_shard *shard, struct esk_offset_f
     struct fetch_job *job = esk_alloc_zeroed(1, sizeof(*job));
     job->home = shard;
     job->fetch = fetch;
+    eski_begin(shard);
     job->err = esk_id_check(fetch->group, "group", &fetch->error);
     if (job->err != ESK_OK) {
         eski_post(shard, &job->mail, fetch_back);

@@ -47,6 +47,7 @@ static void job_back(struct esk_mail *mail) {
     }
     job->consume = NULL;
     consume->internal = NULL;
+    eski_end(job->home);
     job_destroy_if_done(job);
     consume->done(consume, err);
 }
@@ -75,6 +76,7 @@ static void job_run(struct esk_mail *mail) {
 static void cancel_back(struct esk_mail *mail) {
     struct job *job = ESK_CONTAINER(mail, struct job, cancel_mail);
     job->cancelling = false;
+    eski_end(job->home);
     job_destroy_if_done(job);
 }
 
@@ -91,6 +93,7 @@ static void job_refuse(struct esk_mail *mail) {
     struct esk_consume *consume = job->consume;
     job->consume = NULL;
     consume->internal = NULL;
+    eski_end(job->home);
     job_destroy_if_done(job);
     consume->done(consume, consume->error.code);
 }
@@ -99,6 +102,7 @@ void esk_broker_consume(struct esk_broker_shard *shard, struct esk_consume *cons
     struct job *job = esk_alloc_zeroed(1, sizeof(*job));
     job->home = shard;
     job->consume = consume;
+    eski_begin(shard);
     consume->internal = job;
     consume->parts = NULL;
     consume->part_count = 0;
@@ -125,9 +129,9 @@ void esk_broker_consume(struct esk_broker_shard *shard, struct esk_consume *cons
 
 void esk_broker_consume_cancel(struct esk_broker_shard *shard, struct esk_consume *consume) {
     struct job *job = consume->internal;
-    (void)shard;
     if (job != NULL && !job->cancelling) {
         job->cancelling = true;
+        eski_begin(shard);
         eski_post(job->owner, &job->cancel_mail, cancel_run);
     }
 }

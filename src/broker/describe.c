@@ -66,6 +66,7 @@ static void share_back(struct esk_mail *mail) {
         return;
     }
     struct esk_topic_description *request = description->request;
+    eski_end(description->home);
     free(description);
     for (uint32_t i = 0; i < request->partition_count; i++) {
         if (request->partitions[i].segments == 0) { /* the topic was deleted meanwhile */
@@ -108,6 +109,7 @@ static void share_run(struct esk_mail *mail) {
 static void not_found(struct esk_mail *mail) {
     struct description *description = ESK_CONTAINER(mail, struct share, mail)->description;
     struct esk_topic_description *request = description->request;
+    eski_end(description->home);
     free(description);
     request->done(request, request->error.code);
 }
@@ -119,6 +121,7 @@ void esk_broker_topic_describe(struct esk_broker_shard *shard,
         esk_alloc_zeroed(1, sizeof(*description) + broker->shard_count * sizeof(struct share));
     description->request = request;
     description->home = shard;
+    eski_begin(shard);
     for (uint32_t i = 0; i < broker->shard_count; i++) {
         description->shares[i].description = description;
         description->shares[i].shard = &broker->shards[i];

@@ -220,6 +220,7 @@ static void answer(struct job *job) {
             record->written_offset = job->parts[record->written_offset].next_offset++;
         }
     }
+    eski_end(job->home);
     free(job);
     produce->done(produce, err);
 }
@@ -275,6 +276,7 @@ static void answer_run(struct esk_mail *mail) {
     struct job *job = ESK_CONTAINER(mail, struct job, mail);
     struct esk_produce *produce = job->produce;
     enum esk_err err = job->err;
+    eski_end(job->home);
     free(job);
     produce->done(produce, err);
 }
@@ -287,6 +289,7 @@ static void answer_later(struct esk_broker_shard *shard, struct esk_produce *pro
 }
 
 void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce) {
+    eski_begin(shard);
     const struct esk_topic *topic = eski_serving_topic(shard, produce->topic);
     enum esk_err err = topic == NULL ? eski_unknown_topic(produce->topic, &produce->error)
                                      : route(shard, produce, topic);

@@ -10,6 +10,7 @@ static void arm(struct esk_broker_shard *shard) {
 
 static void pass_done(struct esk_retention_pass *pass) {
     struct esk_broker_shard *shard = ESK_CONTAINER(pass, struct esk_broker_shard, retention_pass);
+    eski_end(shard);
     if (!shard->stopping) {
         arm(shard);
     }
@@ -18,6 +19,7 @@ static void pass_done(struct esk_retention_pass *pass) {
 static void timer_run(struct esk_timer *timer) {
     struct esk_broker_shard *shard = ESK_CONTAINER(timer, struct esk_broker_shard, retention_timer);
     shard->retention_pass.done = pass_done;
+    eski_begin(shard);
     esk_shard_run_retention(shard->log, &shard->retention_pass);
 }
 

@@ -97,6 +97,7 @@ static void finish(struct job *job) {
     free(job->rows);
     free(job->commits);
     esk_u64_map_fini(&job->first_rows);
+    eski_end(job->home);
     free(job);
     scrape->done(scrape);
 }
@@ -277,6 +278,7 @@ void esk_broker_metrics(struct esk_broker_shard *shard, struct esk_metrics_scrap
     struct job *job = esk_alloc_zeroed(1, sizeof(*job));
     job->home = shard;
     job->scrape = scrape;
+    eski_begin(shard);
     esk_u64_map_init(&job->first_rows);
     list_rows(job);
     eski_post(&shard->broker->shards[0], &job->mail, visit_run);

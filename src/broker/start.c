@@ -512,15 +512,44 @@ enum esk_err esk_broker_start(const struct esk_broker_options *options, struct e
 /* --- stop --------------------------------------------------------------------------------------
  */
 
-static void stop_run(struct esk_mail *mail) {
+static void drain_run(struct esk_mail *mail) {
     struct esk_broker_shard *shard = ESK_CONTAINER(mail, struct esk_broker_shard, mail);
     shard->stopping = true;
     esk_timer_stop(shard->loop, &shard->retention_timer);
+    esk_shard_end_waits(shard->log);
+    atomic_fetch_add(&shard->broker->operations, shard->operations);
+    shard_told(shard);
+}
+
+/* Waits until everything that was begun has its answer: none of it may meet a closed journal. An
+ * operation counts in the shard where it began, until its answer there. */
+static bool drain(struct esk_broker *broker) {
+    for (;;) {
+        atomic_store(&broker->operations, 0);
+        atomic_store(&broker->waiting, broker->shard_count);
+        for (uint32_t i = 0; i < broker->shard_count; i++) {
+            eski_post(&broker->shards[i], &broker->shards[i].mail, drain_run);
+        }
+        if (!wait_for_shards(broker)) {
+            return false;
+        }
+        if (atomic_load(&broker->operations) == 0) {
+            return true;
+        }
+        esk_pause(broker->options.platform, POLL_NS);
+    }
+}
+
+static void stop_run(struct esk_mail *mail) {
+    struct esk_broker_shard *shard = ESK_CONTAINER(mail, struct esk_broker_shard, mail);
     esk_shard_stop(shard->log, shard_told, shard);
 }
 
 enum esk_err esk_broker_stop(struct esk_broker *broker, struct esk_error *error) {
     atomic_store(&broker->serving, false);
+    if (!drain(broker)) {
+        return esk_fail(error, ESK_ERR_IO, "the disk failed: the stop is not a clean one");
+    }
     atomic_store(&broker->waiting, broker->shard_count);
     for (uint32_t i = 0; i < broker->shard_count; i++) {
         eski_post(&broker->shards[i], &broker->shards[i].mail, stop_run);

@@ -193,5 +193,6 @@ void eski_topic_delete_again(struct esk_broker_shard *shard, uint64_t first_grou
     job->kind = ESKI_DELETE;
     job->first_group = first_group;
     job->partition_count = topic->partition_count;
+    eski_topic_job_count(job);
     eski_topic_delete_applied(job);
 }

@@ -14,6 +14,7 @@
 /* An answer on its way to the client's shard. */
 struct answer {
     struct esk_mail mail;
+    struct esk_broker_shard *home;
     struct esk_topic_operation *operation;
     enum esk_err err;
     struct esk_topic_config resolved;
@@ -26,6 +27,7 @@ static void answer_run(struct esk_mail *mail) {
     enum esk_err err = answer->err;
     operation->resolved = answer->resolved;
     operation->error = answer->error;
+    eski_end(answer->home);
     free(answer);
     operation->done(operation, err);
 }
@@ -35,6 +37,7 @@ void eski_topic_reply(struct eski_topic_job *job, enum esk_err err, const struct
         return;
     }
     struct answer *answer = esk_alloc_zeroed(1, sizeof(*answer));
+    answer->home = job->home;
     answer->operation = job->operation;
     answer->err = err;
     answer->resolved = job->resolved;
@@ -46,8 +49,16 @@ void eski_topic_reply(struct eski_topic_job *job, enum esk_err err, const struct
 }
 
 void eski_topic_job_destroy(struct eski_topic_job *job) {
+    if (job->counted) {
+        eski_end(job->zero);
+    }
     esk_block_release(job->payload);
     free(job);
+}
+
+void eski_topic_job_count(struct eski_topic_job *job) {
+    job->counted = true;
+    eski_begin(job->zero);
 }
 
 /* --- copies ------------------------------------------------------------------------------------
@@ -256,7 +267,9 @@ void eski_topic_job_queue(struct eski_topic_job *job) {
  */
 
 static void arrive(struct esk_mail *mail) {
-    eski_topic_job_queue(ESK_CONTAINER(mail, struct eski_topic_job, mail));
+    struct eski_topic_job *job = ESK_CONTAINER(mail, struct eski_topic_job, mail);
+    eski_topic_job_count(job);
+    eski_topic_job_queue(job);
 }
 
 /* Checks what needs no catalogue. */
@@ -283,6 +296,7 @@ static void start(struct esk_broker_shard *shard, struct esk_topic_operation *op
     job->home = shard;
     job->zero = &shard->broker->shards[0];
     job->operation = operation;
+    eski_begin(shard);
     job->kind = kind;
     job->name = operation->name;
     job->partition_count = operation->partition_count;

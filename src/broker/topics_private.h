@@ -22,10 +22,13 @@ struct eski_topic_job {
     const struct esk_topic_config_change *config; /* borrowed likewise */
     struct esk_topic_config resolved;
     uint64_t first_group;
+    bool counted; /* among shard 0's operations */
     struct esk_submit submit;
     struct esk_block *payload; /* for the other shards' copies */
 };
 
+/* A stop waits for it from here on. In shard 0. */
+void eski_topic_job_count(struct eski_topic_job *job);
 /* Puts the job in line. In shard 0. */
 void eski_topic_job_queue(struct eski_topic_job *job);
 /* The entry is applied: what follows for this kind. In shard 0; they own the job. */
