@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads a command line in two steps: which command it is, then its options and arguments. */
+#include "esk/arguments.h"
+
+#include "base/assert.h"
+#include "base/checked.h"
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct unit {
+    const char *name;
+    uint64_t factor;
+};
+
+static const struct unit size_units[] = {
+    {"", 1},           {"kB", 1000},      {"MB", 1000000},   {"GB", 1000000000},
+    {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}, {NULL, 0},
+};
+static const struct unit duration_units[] = {
+    {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0},
+};
+static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
+
+bool esk_number_read(const char *text, enum esk_tool_type type, uint64_t *number) {
+    const struct unit *unit = type == ESK_TOOL_SIZE       ? size_units
+                              : type == ESK_TOOL_DURATION ? duration_units
+                                                          : no_units;
+    const char *at = text;
+    uint64_t value = 0;
+    for (; *at >= '0' && *at <= '9'; at++) {
+        if (ESK_MULTIPLY_OVERFLOWS(value, 10, &value) ||
+            ESK_ADD_OVERFLOWS(value, (uint64_t)(*at - '0'), &value)) {
+            return false;
+        }
+    }
+    for (; at > text && unit->name; unit++) {
+        if (strcmp(at, unit->name) == 0) {
+            return !ESK_MULTIPLY_OVERFLOWS(value, unit->factor, number);
+        }
+    }
+    return false;
+}
+
+bool esk_command_is_of(const struct esk_tool_command *command, const char *word) {
+    size_t size = strlen(word);
+    return strncmp(command->name, word, size) == 0 &&
+           (command->name[size] == '\0' || command->name[size] == ' ');
+}
+
+const struct esk_tool_command *esk_command_find(const char *first, const char *second) {
+    for (unsigned i = 0; i < ESK_TOOL_COMMAND_COUNT; i++) {
+        const struct esk_tool_command *command = &esk_tool_commands[i];
+        const char *space = strchr(command->name, ' ');
+        if (esk_command_is_of(command, first) &&
+            (!space || (second && strcmp(space + 1, second) == 0))) {
+            return command;
+        }
+    }
+    return NULL;
+}
+
+/* --- one option --------------------------------------------------------------------------------
+ */
+
+static const struct esk_tool_option *option_at(const struct esk_tool_command *command,
+                                               unsigned index) {
+    if (index < ESK_TOOL_GLOBAL_COUNT) {
+        return &esk_tool_globals[index];
+    }
+    index -= ESK_TOOL_GLOBAL_COUNT;
+    return command && index < command->option_count ? &command->options[index] : NULL;
+}
+
+const struct esk_tool_value *esk_arguments_value(const struct esk_arguments *arguments,
+                                                 const char *name) {
+    const struct esk_tool_option *option;
+    for (unsigned i = 0; (option = option_at(arguments->command, i)); i++) {
+        if (strcmp(option->name, name) == 0) {
+            return &arguments->values[i];
+        }
+    }
+    ESK_ASSERT(option); /* not in the table */
+    return NULL;
+}
+
+static const char *wrong_value(const struct esk_tool_option *option, const char *text,
+                               uint64_t *number) {
+    switch (option->type) {
+    case ESK_TOOL_INTEGER:
+    case ESK_TOOL_SIZE:
+    case ESK_TOOL_DURATION:
+        if (!esk_number_read(text, option->type, number)) {
+            return option->type == ESK_TOOL_INTEGER ? "not a whole number"
+                   : option->type == ESK_TOOL_SIZE
+                       ? "not a size (bytes, or kB MB GB KiB MiB GiB behind a whole number)"
+                       : "not a duration (a whole number with ms, s, m, h or d)";
+        }
+        return *number < option->min ? "too small" : *number > option->max ? "too large" : NULL;
+    case ESK_TOOL_CHOICE:
+        for (uint64_t i = 0; option->choices[i]; i++) {
+            if (strcmp(text, option->choices[i]) == 0) {
+                *number = i;
+                return NULL;
+            }
+        }
+        return "unknown";
+    case ESK_TOOL_TEXT:
+    case ESK_TOOL_FLAG:
+        break;
+    }
+    return NULL;
+}
+
+static enum esk_err set_value(struct esk_tool_value *value, const struct esk_tool_option *option,
+                              const char *text, struct esk_error *error) {
+    const char *wrong = wrong_value(option, text, &value->number);
+    if (wrong && option->min_text) {
+        return esk_fail(error, ESK_ERR_INVALID, "--%s '%s': %s; allowed is %s to %s", option->name,
+                        text, wrong, option->min_text, option->max_text);
+    }
+    if (wrong) {
+        return esk_fail(error, ESK_ERR_INVALID, "--%s '%s': %s; allowed is %s", option->name, text,
+                        wrong, option->value);
+    }
+    value->text = text;
+    value->texts = esk_realloc(value->texts, (value->count + 1) * sizeof(*value->texts));
+    value->texts[value->count++] = text;
+    return ESK_OK;
+}
+
+static const struct esk_tool_option *find(const struct esk_tool_command *command, const char *given,
+                                          size_t size, unsigned *index) {
+    const struct esk_tool_option *option;
+    for (*index = 0; (option = option_at(command, *index)); ++*index) {
+        bool by_name = given[1] == '-' && strlen(option->name) == size - 2 &&
+                       strncmp(option->name, given + 2, size - 2) == 0;
+        if (by_name || (size == 2 && given[1] != '-' && given[1] == option->letter)) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+/* Reads the option at argv[*at], and its value, which may be the next argument. */
+static enum esk_err read_option(struct esk_arguments *arguments, int argc, char *const *argv,
+                                int *at, struct esk_error *error) {
+    const char *given = argv[*at];
+    const char *equals = given[1] == '-' ? strchr(given, '=') : NULL;
+    size_t size = equals ? (size_t)(equals - given) : strlen(given);
+    unsigned index;
+    const struct esk_tool_option *option = find(arguments->command, given, size, &index);
+    if (!option) {
+        const char *name = arguments->command ? arguments->command->name : NULL;
+        return esk_fail(error, ESK_ERR_INVALID, "%.*s: unknown option%s%s", (int)size, given,
+                        name ? " of esk " : "", name ? name : "");
+    }
+    struct esk_tool_value *value = &arguments->values[index];
+    if (option->type == ESK_TOOL_FLAG) {
+        value->number = 1;
+        value->count = 1;
+        return equals ? esk_fail(error, ESK_ERR_INVALID, "--%s: it takes no value", option->name)
+                      : ESK_OK;
+    }
+    if (!equals && *at + 1 >= argc) {
+        return esk_fail(error, ESK_ERR_INVALID, "--%s: its value is missing (%s)", option->name,
+                        option->value);
+    }
+    return set_value(value, option, equals ? equals + 1 : argv[++*at], error);
+}
+
+/* --- the whole line ----------------------------------------------------------------------------
+ */
+
+static bool is_option(const char *text) {
+    return text[0] == '-' && text[1] != '\0';
+}
+
+/* The command's words are the first arguments that are neither options nor values of global ones.
+ * Sets which arguments of argv they are (0: none). */
+static void find_command(struct esk_arguments *arguments, int argc, char *const *argv,
+                         int words[2]) {
+    unsigned found = 0;
+    for (int i = 1; i < argc && found < 2; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            break;
+        }
+        if (!is_option(argv[i])) {
+            words[found++] = i;
+            if (found == 1 && esk_command_find(argv[i], NULL)) {
+                break;
+            }
+            continue;
+        }
+        unsigned index;
+        const struct esk_tool_option *option = find(NULL, argv[i], strlen(argv[i]), &index);
+        i += option && option->type != ESK_TOOL_FLAG;
+    }
+    if (found) {
+        arguments->command = esk_command_find(argv[words[0]], found == 2 ? argv[words[1]] : NULL);
+    }
+    if (!arguments->command) {
+        words[0] = words[1] = 0;
+    }
+}
+
+static enum esk_err check_count(const struct esk_arguments *arguments, struct esk_error *error) {
+    const struct esk_tool_command *command = arguments->command;
+    if (!command || esk_arguments_number(arguments, "help") ||
+        esk_arguments_number(arguments, "version")) {
+        return ESK_OK;
+    }
+    bool few = arguments->count < command->arguments_min;
+    if (few || arguments->count > command->arguments_max) {
+        return esk_fail(error, ESK_ERR_INVALID, "too %s arguments; usage: esk %s%s%s",
+                        few ? "few" : "many", command->name, *command->arguments ? " " : "",
+                        command->arguments);
+    }
+    return ESK_OK;
+}
+
+static void set_defaults(struct esk_arguments *arguments) {
+    const struct esk_tool_option *option;
+    for (unsigned i = 0; (option = option_at(arguments->command, i)); i++) {
+        struct esk_tool_value *value = &arguments->values[i];
+        if (value->count == 0 && option->default_text) {
+            value->text = option->default_text;
+            const char *wrong = wrong_value(option, value->text, &value->number);
+            ESK_ASSERT(!wrong);
+        }
+    }
+}
+
+enum esk_err esk_arguments_parse(struct esk_arguments *arguments, int argc, char *const *argv,
+                                 struct esk_error *error) {
+    memset(arguments, 0, sizeof(*arguments));
+    int words[2] = {0};
+    find_command(arguments, argc, argv, words);
+    if (arguments->command && arguments->command->passes_on) {
+        arguments->passed_on = words[0];
+        argc = words[0];
+    }
+    arguments->arguments = esk_alloc_zeroed((size_t)argc + 1, sizeof(*arguments->arguments));
+    bool options_ended = false;
+    for (int i = 1; i < argc; i++) {
+        if (i == words[0] || i == words[1]) {
+            continue;
+        }
+        if (!options_ended && strcmp(argv[i], "--") == 0) {
+            options_ended = true;
+        } else if (options_ended || !is_option(argv[i])) {
+            arguments->arguments[arguments->count++] = argv[i];
+        } else if (read_option(arguments, argc, argv, &i, error) != ESK_OK) {
+            return ESK_ERR_INVALID;
+        }
+    }
+    set_defaults(arguments);
+    return arguments->passed_on ? ESK_OK : check_count(arguments, error);
+}
+
+void esk_arguments_fini(struct esk_arguments *arguments) {
+    for (unsigned i = 0; i < ESK_TOOL_OPTIONS_MAX; i++) {
+        free(arguments->values[i].texts);
+    }
+    free(arguments->arguments);
+    memset(arguments, 0, sizeof(*arguments));
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The commands: each runs once and returns enum esk_exit. */
+#ifndef ESK_ESK_COMMANDS_H
+#define ESK_ESK_COMMANDS_H
+
+#include "esk/session.h"
+
+esk_command_function esk_topic_create;
+esk_command_function esk_topic_list;
+esk_command_function esk_topic_describe;
+esk_command_function esk_topic_config_command;
+esk_command_function esk_topic_delete;
+esk_command_function esk_produce;
+esk_command_function esk_consume;
+esk_command_function esk_group_offsets;
+esk_command_function esk_group_commit;
+esk_command_function esk_bench_produce;
+esk_command_function esk_bench_consume;
+
+/* Records the next offset that a group reads; enum esk_exit. */
+int esk_commit(struct esk_session *session, const char *group, const char *topic,
+               uint64_t partition, uint64_t offset);
+
+#endif

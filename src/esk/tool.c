@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the command line, shows help, or runs a command. */
+#include "esk/tool.h"
+
+#include "esk/commands.h"
+#include "esk/help.h"
+#include "esk/kafka.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static esk_command_function *const functions[ESK_TOOL_COMMAND_COUNT] = {
+    [ESK_TOOL_TOPIC_CREATE] = esk_topic_create,
+    [ESK_TOOL_TOPIC_LIST] = esk_topic_list,
+    [ESK_TOOL_TOPIC_DESCRIBE] = esk_topic_describe,
+    [ESK_TOOL_TOPIC_CONFIG] = esk_topic_config_command,
+    [ESK_TOOL_TOPIC_DELETE] = esk_topic_delete,
+    [ESK_TOOL_PRODUCE] = esk_produce,
+    [ESK_TOOL_CONSUME] = esk_consume,
+    [ESK_TOOL_GROUP_OFFSETS] = esk_group_offsets,
+    [ESK_TOOL_GROUP_COMMIT] = esk_group_commit,
+    [ESK_TOOL_BENCH_PRODUCE] = esk_bench_produce,
+    [ESK_TOOL_BENCH_CONSUME] = esk_bench_consume,
+};
+
+static int unknown_command(const char *word) {
+    return esk_complain(ESK_EXIT_USAGE, "'%s' is no command; esk --help shows them", word);
+}
+
+/* esk help [COMMAND]; the words of the command. */
+static int help(struct esk_session *session, const char *const *words, uint32_t count) {
+    const struct esk_tool_command *command =
+        count ? esk_command_find(words[0], count > 1 ? words[1] : NULL) : NULL;
+    if (command) {
+        esk_help_command(command, &session->out);
+    } else if (count == 0) {
+        esk_help_all(&session->out);
+    } else if (!esk_help_group(words[0], &session->out)) {
+        return unknown_command(words[0]);
+    }
+    return esk_session_flush(session);
+}
+
+/* What has no command of the table: help, or something wrong. */
+static int run_none(struct esk_session *session) {
+    const struct esk_arguments *arguments = session->arguments;
+    const char *const *words = arguments->arguments;
+    if (arguments->count && strcmp(words[0], "help") == 0) {
+        return help(session, words + 1, arguments->count - 1);
+    }
+    if (esk_arguments_number(arguments, "help")) {
+        return help(session, words, arguments->count);
+    }
+    if (arguments->count == 0) {
+        esk_help_all(&session->out);
+        fwrite(session->out.data, 1, session->out.size, stderr);
+        return ESK_EXIT_USAGE;
+    }
+    if (!esk_help_group(words[0], &session->out)) {
+        return unknown_command(words[0]);
+    }
+    fwrite(session->out.data, 1, session->out.size, stderr);
+    return ESK_EXIT_USAGE;
+}
+
+static const char *server_url(const struct esk_arguments *arguments) {
+    const char *from_environment = getenv("ESK_SERVER");
+    if (!esk_arguments_given(arguments, "server") && from_environment && *from_environment) {
+        return from_environment;
+    }
+    return esk_arguments_text(arguments, "server");
+}
+
+static int run_command(struct esk_session *session) {
+    const struct esk_arguments *arguments = session->arguments;
+    struct esk_error error;
+    if (esk_http_server_parse(&session->server, server_url(arguments), &error) != ESK_OK) {
+        return esk_complain(ESK_EXIT_USAGE, "--server %s", error.text);
+    }
+    esk_http_client_init(&session->client, &session->server,
+                         (uint32_t)esk_arguments_number(arguments, "timeout"));
+    session->document = esk_json_document_create();
+    int code = functions[arguments->command - esk_tool_commands](session);
+    esk_json_document_destroy(session->document);
+    esk_http_client_fini(&session->client);
+    return code;
+}
+
+int esk_tool_run(int argc, char **argv) {
+    struct esk_arguments arguments;
+    struct esk_session session = {.arguments = &arguments};
+    struct esk_error error;
+    int code;
+    esk_buffer_init(&session.out);
+    if (esk_arguments_parse(&arguments, argc, argv, &error) != ESK_OK) {
+        code = esk_complain(ESK_EXIT_USAGE, "%s", error.text);
+    } else if (arguments.passed_on) {
+        code = esk_kafka_command(argc - arguments.passed_on, argv + arguments.passed_on);
+    } else if (esk_arguments_number(&arguments, "version")) {
+        esk_buffer_append_text(&session.out, "esk " ESK_VERSION "\n");
+        code = esk_session_flush(&session);
+    } else if (!arguments.command) {
+        code = run_none(&session);
+    } else if (esk_arguments_number(&arguments, "help")) {
+        esk_help_command(arguments.command, &session.out);
+        code = esk_session_flush(&session);
+    } else {
+        session.is_json = esk_arguments_number(&arguments, "json") != 0;
+        session.shows_progress = isatty(STDERR_FILENO) != 0;
+        code = run_command(&session);
+    }
+    esk_buffer_fini(&session.out);
+    esk_arguments_fini(&arguments);
+    return code;
+}
