@@ -19,7 +19,7 @@ COLUMNS_MAX = 100
 SKIPPED_FOLDERS = {
     ".git", "build", "esker-data", "__pycache__", ".pytest_cache", "corpus", "golden",
 }
-CODE = {".c", ".h", ".cc", ".inc", ".py", ".sh", ".cmake", ".toml", ".js", ".css"}
+CODE = {".c", ".h", ".cc", ".inc", ".py", ".sh", ".cmake", ".toml", ".js", ".mjs", ".css"}
 CODE_NAMES = {"do", "run", "CMakeLists.txt", ".clang-format", ".clang-tidy"}
 PLAIN = {".md", ".txt", ".json", ".ini", ".html"}
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
