@@ -73,7 +73,7 @@ void eski_site_changes(const struct esk_kafka_message *message, int16_t version,
     const struct esk_kafka_layout *before = esk_kafka_layout_of(message, (int16_t)(version - 1));
     const struct esk_kafka_layout *after = esk_kafka_layout_of(message, version);
     struct changes changes = {sink, 0};
-    esk_atlas_format(sink, "<h4>changes since v%d</h4>\n", version - 1);
+    esk_atlas_format(sink, "<h3>changes since v%d</h3>\n", version - 1);
     if (before->flexible != after->flexible)
         item(&changes, "flexible from here on:", "", "tagged_fields",
              " end each struct, lengths are compact");

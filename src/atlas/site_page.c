@@ -51,7 +51,7 @@ static void put_bytes(struct version *v) {
     struct esk_kafka_visitor visitor = {.context = v, .value = on_kind};
     esk_atlas_walk(v->input, &visitor, NULL);
     esk_atlas_format(sink,
-                     "<h4>byte layout (%zu bytes, %d bytes per row)</h4>\n<div class=\"scroll "
+                     "<h3>byte layout (%zu bytes, %d bytes per row)</h3>\n<div class=\"scroll "
                      "grid\" tabindex=\"0\" role=\"group\" aria-label=\"bytes of %s v%d; arrow "
                      "keys move\"><table class=\"bytes\"><thead><tr><td></td>",
                      bytes.size, ROW_BYTES, v->input->message->name, v->input->version);
@@ -105,7 +105,7 @@ static void put_tree(struct version *v) {
     struct esk_kafka_visitor visitor = {
         .context = v, .measure = true, .open = on_row, .value = on_row};
     esk_atlas_format(v->sink,
-                     "<h4>object tree</h4>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
+                     "<h3>object tree</h3>\n<div class=\"scroll\" tabindex=\"0\" role=\"group\" "
                      "aria-label=\"tree of %s v%d\"><table class=\"tree\"><thead><tr>"
                      "<th scope=\"col\">name</th><th scope=\"col\">type</th><th scope=\"col\">value"
                      "</th><th scope=\"col\">bytes</th><th scope=\"col\">description</th></tr>"
@@ -151,7 +151,7 @@ static void put_message(const struct esk_kafka_message *message, struct esk_atla
         esk_atlas_format(sink, "<a href=\"#%c%d\">v%d</a>\n", response ? 's' : 'q', version,
                          version);
     esk_atlas_text(sink, "</nav>\n");
-    for (int version = message->version_min; version <= message->version_max; version++)
+    for (int version = message->version_max; version >= message->version_min; version--)
         put_version(message, (int16_t)version, version == message->version_stable, sink);
     esk_atlas_text(sink, "<h3>message schema</h3>\n<pre tabindex=\"0\">");
     esk_atlas_html(sink, message->schema);

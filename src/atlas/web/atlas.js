@@ -4,7 +4,7 @@
 'use strict';
 (function () {
   function cells(section) {
-    return Array.from(section.querySelectorAll('table.bytes td'));
+    return Array.from(section.querySelectorAll('table.bytes tbody td'));
   }
 
   // For each byte the innermost row that covers it; rows come outer ones first.
@@ -45,7 +45,7 @@
     var grid = section.querySelector('.grid');
     var current = 0;
     section.addEventListener('pointerover', function (event) {
-      var cell = event.target.closest('td'), row = event.target.closest('table.tree tbody tr');
+      var cell = event.target.closest('table.bytes tbody td'), row = event.target.closest('table.tree tbody tr');
       if (row) light(section, row);
       else if (cell) say(section, current = cells(section).indexOf(cell));
     });
@@ -66,7 +66,7 @@
       say(section, current);
     });
     section.addEventListener('click', function (event) {
-      var cell = event.target.closest('table.bytes td');
+      var cell = event.target.closest('table.bytes tbody td');
       if (cell) location.hash = cell.id;
     });
   }
