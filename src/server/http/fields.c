@@ -8,7 +8,8 @@
 #include <inttypes.h>
 
 enum esk_err eski_out_of_memory(struct esk_error *error) {
-    return esk_fail(error, ESK_ERR_UNAVAILABLE, "out of memory for requests");
+    return esk_fail(error, ESK_ERR_UNAVAILABLE,
+                    "the broker's memory for requests is in use; try again");
 }
 
 enum esk_err eski_body_object(const struct esk_json_value *body, struct esk_error *error) {

@@ -121,7 +121,9 @@ struct esk_http {
 struct eski_request *eski_request_create(struct eski_http_shard *shard,
                                          struct esk_connection *connection);
 void eski_request_destroy(struct eski_request *request);
-/* Takes more of the budget for it; false: over the budget, answered with 503. */
+/* Takes more of the budget for it; false: over the budget, it holds nothing then. Any thread. */
+bool eski_request_take(struct eski_request *request, uint64_t bytes);
+/* The same in the loop, and answers with 503 when there is none. */
 bool eski_request_charge(struct eski_request *request, uint64_t bytes);
 /* Begins with what the head says: route, parameters. Answers when that fails. */
 void eski_request_route(struct eski_request *request, const struct esk_http_head *head);

@@ -93,6 +93,9 @@ static enum esk_err read_headers(const struct place *place, const struct esk_jso
         return wrong(place, ".headers", "an object", object->type);
     }
     size_t count = count_headers(object);
+    if (!eski_request_take(place->request, count * sizeof *record->headers)) {
+        return eski_out_of_memory(place->error);
+    }
     record->headers = esk_arena_alloc_array(&place->request->arena, count, sizeof *record->headers);
     if (!record->headers) {
         return eski_out_of_memory(place->error);
@@ -186,9 +189,13 @@ static enum esk_err read_records(struct place *place, const struct esk_json_valu
     while (esk_json_next_element(&counter, &element)) {
         count++;
     }
+    if (count > UINT32_MAX ||
+        !eski_request_take(place->request, count * sizeof *produce->records)) {
+        return eski_out_of_memory(place->error);
+    }
     produce->records =
         esk_arena_alloc_array(&place->request->arena, count, sizeof *produce->records);
-    if (!produce->records || count > UINT32_MAX) {
+    if (!produce->records) {
         return eski_out_of_memory(place->error);
     }
     produce->record_count = (uint32_t)count;

@@ -13,9 +13,7 @@
 #define POOL_MAX 256
 #define TEXT_BYTES_KEPT 4096
 #define PARSER_BYTES_KEPT ((size_t)1024 * 1024)
-/* What a body of so many bytes costs at most besides itself: tape and strings of the parser,
- * copies, the array of records (a record takes 12 bytes of JSON at least). */
-#define CHARGE_FACTOR 20
+#define PARSER_FACTOR 14 /* memory of a parser of its own for each byte of the document */
 
 struct eski_request *eski_request_create(struct eski_http_shard *shard,
                                          struct esk_connection *connection) {
@@ -69,15 +67,24 @@ void eski_request_destroy(struct eski_request *request) {
     free(request);
 }
 
+bool eski_request_take(struct eski_request *request, uint64_t bytes) {
+    struct esk_broker_shard *broker = request->shard->broker;
+    uint64_t total = request->charged_bytes + bytes;
+    /* All of it anew: what one request alone needs is always given. */
+    esk_broker_memory_give(broker, request->charged_bytes);
+    bool given = esk_broker_memory_take(broker, total);
+    request->charged_bytes = given ? total : 0;
+    return given;
+}
+
 bool eski_request_charge(struct eski_request *request, uint64_t bytes) {
-    if (!esk_broker_memory_take(request->shard->broker, bytes)) {
-        request->keep_alive = false;
-        eski_fail_text(request, ESK_ERR_UNAVAILABLE,
-                       "the broker's memory for requests is in use; try again");
-        return false;
+    if (eski_request_take(request, bytes)) {
+        return true;
     }
-    request->charged_bytes += bytes;
-    return true;
+    struct esk_error error;
+    request->keep_alive = false;
+    eski_fail(request, eski_out_of_memory(&error), &error);
+    return false;
 }
 
 /* --- the beginning -------------------------------------------------------------------------------
@@ -191,10 +198,11 @@ void eski_request_dispatch(struct eski_request *request, struct esk_slice body) 
         run(request, err, &error);
         return;
     }
-    if (!eski_request_charge(request, body.size * CHARGE_FACTOR)) {
+    bool is_large = body.size > ESK_JSON_LOOP_BYTES_MAX;
+    if (!eski_request_charge(request, is_large ? body.size * PARSER_FACTOR : body.size)) {
         return;
     }
-    if (body.size <= ESK_JSON_LOOP_BYTES_MAX) {
+    if (!is_large) {
         read_here(request, body);
         return;
     }
