@@ -270,6 +270,8 @@ static void build_run(struct esk_mail *mail) {
         eski_files_prepare(journal);
         eski_deliver(journal); /* nothing new, unless mutated */
         eski_room_update(journal);
+    } else if (journal->closing) {
+        eski_settle(journal); /* the stop waited for this mail */
     }
 }
 

@@ -141,6 +141,20 @@ static void a_full_disk_stalls_appends_until_there_is_room(void **unused) {
     assert_entries(&f, "7/1:waits 7/2:waits too ");
 }
 
+static void a_stop_on_a_full_disk_ends(void **unused) {
+    (void)unused;
+    start();
+    f.fake.full = true;
+    append(&f, 7, 1, "a");
+    run_loop(&f.fake);
+    append(&f, 7, 2, "b");
+    run_loop(&f.fake);
+    append(&f, 7, 3, "c");
+    fixture_close(&f);
+    assert_int_equal(f.told_durable, 0);
+    assert_int_equal(f.failed, ESK_OK);
+}
+
 static void a_full_disk_leaves_room_for_checkpoints_which_free_files(void **unused) {
     (void)unused;
     enum esk_err err;
@@ -316,6 +330,7 @@ int main(void) {
         TEST(an_entry_above_its_checkpoint_holds_its_file),
         TEST(room_ends_at_the_bound_and_comes_back_with_a_checkpoint),
         TEST(a_full_disk_stalls_appends_until_there_is_room),
+        TEST(a_stop_on_a_full_disk_ends),
         TEST(a_full_disk_leaves_room_for_checkpoints_which_free_files),
         TEST(a_start_needs_no_room_when_a_prepared_file_is_left),
         TEST(a_file_is_not_begun_without_room_to_finish_it),
