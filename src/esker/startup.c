@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define MEMORY_BYTES_MIN (UINT64_C(32) << 20) /* as --memory has it */
 #define SHARDS_MAX 256                        /* as --shards has it */
@@ -187,24 +188,30 @@ static enum esk_err start(struct startup *startup, struct esk_error *error) {
     return err;
 }
 
+/* Ends the process where it stands. A broker that failed keeps its threads and memory and answers
+ * nothing that is in flight, so there is nothing to wait for and nothing that can be undone. */
+static _Noreturn void end_at_once(void) {
+    _exit(ESK_EXIT_FAILURE);
+}
+
 /* Undoes what was made of the start. */
-static enum esk_err end(struct startup *startup, struct esk_error *error) {
-    enum esk_err err = ESK_OK;
+static void end(struct startup *startup) {
+    struct esk_error error = {0};
     if (startup->server) {
         esk_server_stop(startup->server);
     }
     if (startup->http) {
         esk_http_destroy(startup->http);
     }
-    if (startup->broker) {
-        err = esk_broker_stop(startup->broker, error);
+    if (startup->broker && esk_broker_stop(startup->broker, &error) != ESK_OK) {
+        esk_stop_fail(&error);
+        end_at_once();
     }
     stop_loops(startup);
 #ifdef ESK_TEST_HOOKS
     esk_faults_destroy(startup->faulty);
 #endif
     esk_runtime_platform_destroy(startup->real);
-    return err;
 }
 
 int esk_startup_run(const struct esk_options *options, const struct esk_log *log) {
@@ -212,11 +219,13 @@ int esk_startup_run(const struct esk_options *options, const struct esk_log *log
     struct esk_error error = {0};
     if (start(&startup, &error) != ESK_OK) {
         esk_stop_fail(&error); /* which says so, and bounds the time that the rest may take */
+        if (!startup.broker) {
+            end_at_once();
+        }
+    } else if (esk_stop_wait()) {
+        end_at_once();
     }
-    esk_stop_wait();
-    if (end(&startup, &error) != ESK_OK) {
-        esk_stop_fail(&error);
-    }
+    end(&startup);
     if (esk_stop_wait()) {
         return ESK_EXIT_FAILURE;
     }

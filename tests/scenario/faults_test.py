@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The broker over a disk that fails at chosen calls (src/runtime/faults.h): what was acknowledged is
+kept, once and in order, whatever call fails. Only builds with test hooks can do this."""
+import concurrent.futures
+import http.client
+import subprocess
+import time
+
+import pytest
+
+from harness.broker import BrokerFailed, esker_binary
+
+VERSION = subprocess.run([esker_binary(), "--version"], capture_output=True, text=True, check=True)
+pytestmark = pytest.mark.skipif("test hooks" not in VERSION.stdout,
+                                reason="this esker is built without ESK_TEST_HOOKS")
+
+GONE = (OSError, http.client.HTTPException, BrokerFailed)
+RECORDS = 8
+
+
+def session(broker):
+    """Creates a topic and produces, one by one, until the broker fails; (acknowledged, sent)."""
+    acknowledged, sent = [], 0
+    try:
+        client = broker.client()
+        if client.post("/topics", {"name": "t", "partitions": 1}).status != 201:
+            return acknowledged, sent
+        for number in range(RECORDS):
+            sent += 1
+            answer = client.post("/topics/t/produce", {"records": [{"value": str(number)}]})
+            if answer.status == 200:
+                acknowledged.append(str(number))
+    except GONE:
+        pass
+    return acknowledged, sent
+
+
+def check(broker, acknowledged, sent):
+    """Everything acknowledged is there, nothing twice, in order, and nothing that was not sent."""
+    answer = broker.client().get("/topics/t/consume?partition=0&offset=0")
+    if answer.status == 404:
+        assert acknowledged == []
+        return
+    values = [record["value"] for record in answer.json["records"]]
+    assert values == sorted(set(values), key=int)
+    assert set(acknowledged) <= set(values) <= {str(number) for number in range(sent)}
+
+
+@pytest.mark.parametrize("operation, what", [
+    ("write", "EIO"), ("write", "lost"), ("sync", "EIO"), ("open", "EIO"), ("rename", "EIO"),
+    ("folder", "EIO")])
+def test_any_failing_call_loses_nothing_acknowledged(make_broker, operation, what):
+    broker = make_broker(start=False)
+    ended = 0
+    for call in range(1, 60):
+        broker.data_dir = broker.data_dir.with_name(f"data-{operation}-{what}-{call}")
+        broker.environment = {"ESKER_FAULTS": f"{operation}:{call}:{what}"}
+        broker.start("--shards", "1", ready=False)
+        acknowledged, sent = session(broker)
+        code = broker.stop()
+        assert code == (1 if broker.events("failed") else 0), broker.log_text()
+        ended += code
+        broker.environment = {}
+        broker.start("--shards", "1")
+        check(broker, acknowledged, sent)
+        assert broker.stop() == 0
+        if code == 0 and call > 25:
+            break  # there are no more such calls
+    assert ended > 0
+
+
+def test_short_writes_are_made_whole(make_broker):
+    broker = make_broker(environment={"ESKER_FAULTS": "write:%2:short"})
+    acknowledged, sent = session(broker)
+    assert len(acknowledged) == RECORDS
+    broker.restart()
+    check(broker, acknowledged, sent)
+
+
+def test_a_full_disk_refuses_produces_until_there_is_room(make_broker, data_root):
+    full = data_root / "full"
+    broker = make_broker("--shards", "1", environment={
+        "ESKER_FAULTS": f"write:@{full}:ENOSPC;allocate:@{full}:ENOSPC"})
+    acknowledged, sent = session(broker)
+    assert len(acknowledged) == RECORDS
+
+    def produce(value):
+        return broker.client().post("/topics/t/produce", {"records": [{"value": str(value)}]})
+
+    def refused(values):
+        """Produces one after the other until one is refused; the answers that wait, by value."""
+        waiting = {}
+        for value in values:
+            answer = pool.submit(produce, value)
+            if concurrent.futures.wait([answer], timeout=2).done:
+                assert answer.result().status == 507
+                return waiting
+            waiting[value] = answer
+        raise AssertionError("nothing is refused")
+
+    # One that finds the disk full is in the journal's hands and waits for room; later ones are
+    # refused, and everything else goes on.
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        full.touch()
+        waiting = refused(range(sent, sent + 4))
+        assert broker.client().get("/healthz").status == 200
+        check(broker, acknowledged, sent)
+        full.unlink()
+        kept = [str(value) for value, answer in waiting.items() if answer.result().status == 200]
+    deadline = time.monotonic() + 30
+    answer = produce(sent + 4)
+    while answer.status == 507 and time.monotonic() < deadline:
+        answer = produce(sent + 4)  # it looks for room by itself, a few times a second
+    assert answer.status == 200
+    acknowledged += [*kept, str(sent + 4)]
+    check(broker, acknowledged, sent + 5)
+    broker.kill9()
+    broker.start()
+    check(broker, acknowledged, sent + 5)
