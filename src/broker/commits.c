@@ -16,6 +16,7 @@ struct commit_job {
     struct esk_broker_shard *home;
     struct esk_broker_shard *owner;
     struct esk_offset_commit *commit;
+    uint64_t topic;
     uint64_t group_id;
     struct esk_block *payload;
     struct esk_submit submit;
@@ -42,6 +43,13 @@ static void commit_done(struct esk_submit *submit, enum esk_err err) {
 
 static void commit_run(struct esk_mail *mail) {
     struct commit_job *job = ESK_CONTAINER(mail, struct commit_job, mail);
+    const struct esk_topic *topic = esk_catalogue_topic(&job->owner->catalogue, job->topic);
+    if (topic == NULL || topic->deleted) { /* else it might come behind the drop of its commits */
+        esk_block_release(job->payload);
+        job->err = ESK_ERR_NOT_FOUND;
+        eski_post(job->home, mail, commit_back);
+        return;
+    }
     job->submit = (struct esk_submit){
         .kind = ESK_ENTRY_OFFSETS,
         .strict = true,
@@ -69,6 +77,7 @@ void esk_broker_offset_commit(struct esk_broker_shard *shard, struct esk_offset_
         eski_post(shard, &job->mail, commit_back);
         return;
     }
+    job->topic = topic->first_group;
     const struct esk_committed committed = {topic->first_group, commit->partition, commit->offset};
     job->payload = esk_offsets_commit_payload(commit->group, &committed);
     job->group_id = ESK_FIRST_OFFSET_GROUP +

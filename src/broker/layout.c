@@ -3,6 +3,7 @@
 
 #include "base/hash.h"
 #include "base/memory.h"
+#include "journal/journal.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,6 +133,64 @@ enum esk_err eski_layout_store(struct esk_platform *platform, const char *folder
 
 char *eski_layout_journal(const char *folder, uint64_t layout, uint32_t shard) {
     return esk_text_format("%s/journal/%llu-%u", folder, (unsigned long long)layout, shard);
+}
+
+/* --- a folder without identity -----------------------------------------------------------------
+ */
+
+static enum esk_err stop_at_entry(void *context, uint64_t group_id, const struct esk_entry *entry,
+                                  struct esk_error *error) {
+    bool *found = context;
+    (void)group_id;
+    (void)entry;
+    *found = true;
+    return esk_fail(error, ESK_ERR_CORRUPT, "an entry");
+}
+
+static bool has_entries(struct esk_journal_recovery *recovery) {
+    bool found = false;
+    struct esk_error ignored;
+    esk_journal_recovery_replay(recovery, UINT64_MAX, stop_at_entry, &found, &ignored);
+    for (size_t i = 0; !found && i < esk_journal_recovery_count(recovery); i++) {
+        found = esk_journal_recovery_state(recovery, i)->checkpoint.applied_index > 0;
+    }
+    return found;
+}
+
+struct orphans {
+    struct esk_platform *platform;
+    const char *data;
+    const char *journals;
+    struct esk_error *error;
+};
+
+static enum esk_err check_orphan(void *context, const char *name, bool is_folder) {
+    const struct orphans *orphans = context;
+    if (!is_folder) {
+        return ESK_OK;
+    }
+    char *path = esk_text_format("%s/%s", orphans->journals, name);
+    const struct esk_journal_options options = {.platform = orphans->platform, .folder = path};
+    struct esk_journal_recovery *recovery;
+    enum esk_err err = esk_journal_recover(&options, &recovery, orphans->error);
+    if (err == ESK_OK) {
+        if (has_entries(recovery)) {
+            err = esk_fail(orphans->error, ESK_ERR_CORRUPT, "%s has data in %s but no esker.meta",
+                           orphans->data, path);
+        }
+        esk_journal_recovery_destroy(recovery);
+    }
+    free(path);
+    return err;
+}
+
+enum esk_err eski_layout_check_fresh(struct esk_platform *platform, const char *folder,
+                                     struct esk_error *error) {
+    char *journals = esk_text_format("%s/journal", folder);
+    struct orphans orphans = {platform, folder, journals, error};
+    enum esk_err err = esk_folder_list(platform, journals, check_orphan, &orphans, error);
+    free(journals);
+    return err == ESK_ERR_NOT_FOUND ? ESK_OK : err;
 }
 
 /* --- cleaning ----------------------------------------------------------------------------------

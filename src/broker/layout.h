@@ -26,6 +26,11 @@ enum esk_err eski_layout_load(struct esk_platform *platform, const char *folder,
 enum esk_err eski_layout_store(struct esk_platform *platform, const char *folder,
                                const struct eski_layout *layout, struct esk_error *error);
 
+/* For a folder without identity file: whether it is new, or where its first start was cut off.
+ * ESK_ERR_CORRUPT: a journal there has entries, so somebody lost the file. */
+enum esk_err eski_layout_check_fresh(struct esk_platform *platform, const char *folder,
+                                     struct esk_error *error);
+
 /* <folder>/journal/<layout>-<shard>; owned. */
 char *eski_layout_journal(const char *folder, uint64_t layout, uint32_t shard);
 /* Makes <folder>/journal; removes journal folders of other layouts: leftovers of a change that a

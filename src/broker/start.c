@@ -151,8 +151,23 @@ static enum esk_err replay_all(struct esk_broker *broker, uint64_t only_group,
     return err;
 }
 
-/* The shards' journals read, and every partition as it was. */
-static enum esk_err recover(struct esk_broker *broker, const struct carried *carried,
+/* The groups that were made with the data folder: where one is unknown its journal is gone. */
+static enum esk_err check_founded(struct esk_broker *broker, struct esk_error *error) {
+    for (uint64_t id = 0; id < ESK_FIRST_OFFSET_GROUP + broker->options.offset_partitions; id++) {
+        const struct esk_broker_shard *owner = eski_owner(broker, id);
+        if (!esk_shard_knows(owner->log, id)) {
+            return esk_fail(error, ESK_ERR_CORRUPT,
+                            "%s: it knows nothing of group %llu: the journal, or its beginning, "
+                            "is missing",
+                            owner->journal_folder, (unsigned long long)id);
+        }
+    }
+    return ESK_OK;
+}
+
+/* The shards' journals read, and every partition as it was. founded: there was a start with this
+ * layout before. */
+static enum esk_err recover(struct esk_broker *broker, bool founded, const struct carried *carried,
                             struct esk_error *error) {
     enum esk_err err = ESK_OK;
     for (uint32_t i = 0; i < broker->shard_count && err == ESK_OK; i++) {
@@ -161,6 +176,9 @@ static enum esk_err recover(struct esk_broker *broker, const struct carried *car
         shard->journal_folder = eski_layout_journal(broker->data_folder, broker->layout, i);
         shard_options(broker, i, shard->journal_folder, &options);
         err = esk_shard_recover(&options, &shard->log, error);
+    }
+    if (err == ESK_OK && founded) {
+        err = check_founded(broker, error);
     }
     const struct esk_partition_spec catalogue = {
         .group_id = ESK_CATALOGUE_GROUP,
@@ -290,7 +308,7 @@ static enum esk_err settle_layout(struct esk_broker *broker, const struct eski_l
     ESK_REACHED(SHARDS_CHANGED);
     broker->layout = old->layout;
     shards_create(broker, old->shard_count);
-    enum esk_err err = recover(broker, NULL, error);
+    enum esk_err err = recover(broker, true, NULL, error);
     if (err == ESK_OK) {
         err = settle_all(broker, carried, error);
     }
@@ -430,6 +448,10 @@ static enum esk_err recover_layout(struct esk_broker *broker, struct esk_error *
     if (!fresh) {
         broker->options.offset_partitions = layout.offset_partitions;
     }
+    err = fresh ? eski_layout_check_fresh(platform, broker->data_folder, error) : ESK_OK;
+    if (err != ESK_OK) {
+        return err;
+    }
     err = eski_layout_clean(platform, broker->data_folder, layout.layout, error);
     if (err == ESK_OK) {
         err = open_storage(broker, error);
@@ -441,12 +463,7 @@ static enum esk_err recover_layout(struct esk_broker *broker, struct esk_error *
     broker->layout = fresh || change ? layout.layout + 1 : layout.layout;
     if (err == ESK_OK) {
         shards_create(broker, broker->options.shard_count);
-        err = recover(broker, change ? &carried : NULL, error);
-    }
-    if (err == ESK_OK && !fresh && !change &&
-        !esk_shard_knows(broker->shards[0].log, ESK_CATALOGUE_GROUP)) {
-        err = esk_fail(error, ESK_ERR_CORRUPT, "%s: the journal of the catalogue is missing",
-                       broker->shards[0].journal_folder);
+        err = recover(broker, !fresh && !change, change ? &carried : NULL, error);
     }
     if (err == ESK_OK) {
         err = set_leftovers_aside(broker, error);
@@ -458,6 +475,9 @@ static enum esk_err recover_layout(struct esk_broker *broker, struct esk_error *
         const struct eski_layout now = {broker->layout, broker->options.shard_count,
                                         broker->options.offset_partitions, ESKI_NODE};
         err = eski_layout_store(platform, broker->data_folder, &now, error);
+    }
+    if (err == ESK_OK && change) { /* from here on the old journals are nothing */
+        err = eski_layout_clean(platform, broker->data_folder, broker->layout, error);
     }
     free(carried.states);
     return err;
@@ -481,6 +501,27 @@ static void destroy(struct esk_broker *broker) {
     free(broker);
 }
 
+static void stop_run(struct esk_mail *mail) {
+    struct esk_broker_shard *shard = ESK_CONTAINER(mail, struct esk_broker_shard, mail);
+    esk_shard_stop(shard->log, shard_told, shard);
+}
+
+/* Those that were opened. */
+static enum esk_err close_journals(struct esk_broker *broker, struct esk_error *error) {
+    atomic_store(&broker->waiting, broker->shard_count);
+    for (uint32_t i = 0; i < broker->shard_count; i++) {
+        struct esk_broker_shard *shard = &broker->shards[i];
+        if (shard->log != NULL && esk_shard_is_open(shard->log)) {
+            eski_post(shard, &shard->mail, stop_run);
+        } else {
+            shard_told(shard);
+        }
+    }
+    return wait_for_shards(broker)
+               ? ESK_OK
+               : esk_fail(error, ESK_ERR_IO, "the disk failed: the stop is not a clean one");
+}
+
 enum esk_err esk_broker_start(const struct esk_broker_options *options, struct esk_broker **made,
                               struct esk_error *error) {
     ESK_ASSERT(options->shard_count > 0);
@@ -499,10 +540,10 @@ enum esk_err esk_broker_start(const struct esk_broker_options *options, struct e
         err = start_loops(broker, error);
     }
     if (err != ESK_OK) {
-        if (broker->shards != NULL && atomic_load(&broker->failed)) {
-            return err; /* loops still refer to it; the process ends */
-        }
-        destroy(broker);
+        struct esk_error ignored; /* the first one counts */
+        if (close_journals(broker, &ignored) == ESK_OK) {
+            destroy(broker);
+        } /* else loops still refer to it; the process ends */
         return err;
     }
     *made = broker;
@@ -522,9 +563,11 @@ static void drain_run(struct esk_mail *mail) {
 }
 
 /* Waits until everything that was begun has its answer: none of it may meet a closed journal. An
- * operation counts in the shard where it began, until its answer there. */
+ * operation counts in the shard where it began, until its answer there; a change of a topic counts
+ * in shard 0 from its arrival on, which a round may miss by asking shard 0 before and the other one
+ * behind: so two rounds must agree. */
 static bool drain(struct esk_broker *broker) {
-    for (;;) {
+    for (unsigned quiet = 0; quiet < 2;) {
         atomic_store(&broker->operations, 0);
         atomic_store(&broker->waiting, broker->shard_count);
         for (uint32_t i = 0; i < broker->shard_count; i++) {
@@ -533,16 +576,12 @@ static bool drain(struct esk_broker *broker) {
         if (!wait_for_shards(broker)) {
             return false;
         }
-        if (atomic_load(&broker->operations) == 0) {
-            return true;
+        quiet = atomic_load(&broker->operations) == 0 ? quiet + 1 : 0;
+        if (quiet == 0) {
+            esk_pause(broker->options.platform, POLL_NS);
         }
-        esk_pause(broker->options.platform, POLL_NS);
     }
-}
-
-static void stop_run(struct esk_mail *mail) {
-    struct esk_broker_shard *shard = ESK_CONTAINER(mail, struct esk_broker_shard, mail);
-    esk_shard_stop(shard->log, shard_told, shard);
+    return true;
 }
 
 enum esk_err esk_broker_stop(struct esk_broker *broker, struct esk_error *error) {
@@ -550,13 +589,9 @@ enum esk_err esk_broker_stop(struct esk_broker *broker, struct esk_error *error)
     if (!drain(broker)) {
         return esk_fail(error, ESK_ERR_IO, "the disk failed: the stop is not a clean one");
     }
-    atomic_store(&broker->waiting, broker->shard_count);
-    for (uint32_t i = 0; i < broker->shard_count; i++) {
-        eski_post(&broker->shards[i], &broker->shards[i].mail, stop_run);
+    enum esk_err err = close_journals(broker, error);
+    if (err == ESK_OK) {
+        destroy(broker);
     }
-    if (!wait_for_shards(broker)) {
-        return esk_fail(error, ESK_ERR_IO, "the disk failed: the stop is not a clean one");
-    }
-    destroy(broker);
-    return ESK_OK;
+    return err;
 }

@@ -126,6 +126,7 @@ static void drop_commits(struct esk_mail *mail) {
     drop->submit = (struct esk_submit){
         .kind = ESK_ENTRY_OFFSETS,
         .strict = true,
+        .frees_room = true,
         .block = esk_offsets_drop_payload(drop->deletion->job->first_group),
         .done = commits_dropped,
     };

@@ -180,8 +180,7 @@ static void applied(struct esk_submit *submit, enum esk_err err) {
     } else if (job->kind == ESKI_DELETE) {
         eski_topic_delete_applied(job);
     } else {
-        eski_topic_publish(zero->broker, job->payload, NULL);
-        eski_topic_job_destroy(job);
+        eski_topic_publish_and_reply(job, NULL);
     }
     start_next(zero);
 }
@@ -251,6 +250,7 @@ static void start_next(struct esk_broker_shard *zero) {
         job->submit = (struct esk_submit){
             .kind = ESK_ENTRY_CATALOGUE,
             .strict = true,
+            .frees_room = job->kind == ESKI_DELETE || job->kind == ESKI_FORGET,
             .block = esk_block_retain(job->payload),
             .done = applied,
         };

@@ -204,6 +204,10 @@ void esk_shard_stop(struct esk_shard *shard, void (*done)(void *context), void *
 /* --- look-ups ----------------------------------------------------------------------------------
  */
 
+bool esk_shard_is_open(const struct esk_shard *shard) {
+    return shard->journal != NULL;
+}
+
 struct esk_loop *esk_shard_loop(const struct esk_shard *shard) {
     return shard->loop;
 }
