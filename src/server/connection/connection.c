@@ -209,8 +209,13 @@ static void serve(struct esk_connection *connection) {
         connection->door->ops->serve(connection);
     }
     keep_input(connection);
-    if (connection->output_bytes && !connection->is_aborted) {
+    size_t before = connection->output_bytes;
+    if (before && !connection->is_aborted) {
         flush(connection);
+    }
+    if (before >= ESK_CONNECTION_OUTPUT_BYTES_MAX &&
+        connection->output_bytes < ESK_CONNECTION_OUTPUT_BYTES_MAX) {
+        eski_shard_ready(connection->shard, connection);
     }
 }
 

@@ -23,8 +23,9 @@ struct esk_connection;
 #define ESK_CONNECTION_WINDOW_BYTES (64 * 1024)
 /* Bytes behind the window that may be read (not used): parsers that look ahead need them. */
 #define ESK_CONNECTION_PADDING_BYTES 64
-/* A door should produce nothing more while so much waits to be sent. */
-#define ESK_CONNECTION_OUTPUT_BYTES_MAX (256 * 1024)
+/* A door should produce nothing more while so much waits to be sent; `serve` is called when it has
+ * become less. */
+#define ESK_CONNECTION_OUTPUT_BYTES_MAX (64 * 1024)
 /* What esk_connection_block_take gives. */
 #define ESK_CONNECTION_BLOCK_BYTES (128 * 1024)
 /* What esk_connection_reserve can give at once. */

@@ -35,6 +35,28 @@ static void requests_may_be_pipelined_and_cut_anywhere(void **state) {
     stop();
 }
 
+/* Twenty answers of a megabyte each, to a client that takes them through a small window. */
+static void long_answers_may_be_pipelined(void **state) {
+    (void)state;
+    start(0);
+    int fd = dial();
+    int small = 16384;
+    setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    for (int i = 1; i <= 20; i++) {
+        send_text(fd, i < 20 ? "GET /topics/orders HTTP/1.1\r\nHost: a\r\n\r\n"
+                             : "GET /topics/orders HTTP/1.1\r\nHost: a\r\n"
+                               "Connection: close\r\n\r\n");
+    }
+    char *got = read_all(fd);
+    int ends = 0;
+    for (char *at = got; (at = strstr(at, "\"partitioner\":\"fnv1a\"}}\r\n0\r\n\r\n")); at++) {
+        ends++;
+    }
+    assert_int_equal(ends, 20);
+    free(got);
+    stop();
+}
+
 static void bodies_over_the_limit_are_refused(void **state) {
     (void)state;
     start(0);
@@ -144,6 +166,7 @@ static void a_record_outlives_its_client(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_may_be_pipelined_and_cut_anywhere),
+        cmocka_unit_test(long_answers_may_be_pipelined),
         cmocka_unit_test(bodies_over_the_limit_are_refused),
         cmocka_unit_test(slow_clients_are_dropped),
         cmocka_unit_test(a_hang_up_ends_a_long_poll),

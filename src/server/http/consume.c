@@ -94,6 +94,13 @@ static void consumed(struct esk_consume *consume, enum esk_err err) {
     }
     eski_consume_encoder_init(&request->read.encoder, consume, request->read.is_base64);
     request->clean = clean;
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < consume->part_count; i++) {
+        bytes += consume->parts[i].size;
+    }
+    if (!eski_request_charge(request, bytes)) {
+        return;
+    }
     eski_respond_fill(request, fill_records);
 }
 

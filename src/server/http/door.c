@@ -67,10 +67,6 @@ static void wait_for_head(struct esk_connection *connection, bool has_begun) {
 /* Begins the next request, if its head is whole; false: there is nothing to do now. */
 static bool begin(struct esk_connection *connection) {
     struct eski_http_shard *shard = shard_of(connection);
-    if (esk_connection_output_bytes(connection) >= ESK_CONNECTION_OUTPUT_BYTES_MAX) {
-        esk_connection_want_input(connection, false);
-        return false;
-    }
     struct esk_slice input = esk_connection_input(connection);
     if (input.size == 0) {
         wait_for_head(connection, false);
@@ -206,9 +202,15 @@ static bool send_answer(struct eski_request *request, unsigned *served) {
     if (esk_connection_output_bytes(connection) >= ESK_CONNECTION_OUTPUT_BYTES_MAX) {
         return false;
     }
-    if (!eski_answer_continue(request)) {
-        esk_connection_wake(connection); /* when it is this connection's turn again */
-        return false;
+    if (!request->is_sent) {
+        request->is_sent = eski_answer_continue(request);
+        if (!request->is_sent) {
+            esk_connection_wake(connection); /* when it is this connection's turn again */
+            return false;
+        }
+        if (esk_connection_output_bytes(connection) >= ESK_CONNECTION_OUTPUT_BYTES_MAX) {
+            return false; /* the memory it waits in is the request's */
+        }
     }
     bool keep_alive = request->keep_alive;
     esk_connection_set_data(connection, NULL);

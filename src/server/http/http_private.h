@@ -68,6 +68,7 @@ struct eski_request {
     /* the answer */
     struct esk_http_response response;
     bool is_head_sent;
+    bool is_sent; /* all of it is queued */
     eski_fill fill;
     size_t position;        /* of the fill function */
     struct esk_buffer text; /* an answer made in one piece that is too large to send as one */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #define JSON "application/json"
+#define ANSWER_BYTES (ESK_CONNECTION_OUTPUT_BYTES_MAX + ESK_CONNECTION_BLOCK_BYTES) /* queued */
 
 static void count(struct eski_request *request) {
     struct eski_http_shard *shard = request->shard;
@@ -193,6 +194,9 @@ bool eski_answer_continue(struct eski_request *request) {
         return false;
     }
     if (!request->is_head_sent) {
+        if (!is_last && !eski_request_charge(request, ANSWER_BYTES)) {
+            return false; /* that answers instead */
+        }
         send_head(request, is_last, out->size);
         if (request->is_head) {
             return true;
