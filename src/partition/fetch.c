@@ -42,16 +42,21 @@ static enum esk_err take_batch(struct eski_fetch *fetch, uint64_t at, uint64_t g
     if (esk_batch_parse(esk_slice(data, whole), &header, NULL) != ESK_OK) {
         return damaged(fetch, fetch->position + at, "a malformed batch");
     }
-    uint64_t end = (uint64_t)header.base_offset + (uint64_t)header.last_offset_delta + 1;
-    if (header.base_offset < (int64_t)fetch->base_offset || header.last_offset_delta < 0 ||
-        (fetch->to > fetch->from && (uint64_t)header.base_offset < fetch->next_offset)) {
+    /* The checksum does not cover the base offset: the first batch holds the offset asked for, the
+     * others follow without a gap. */
+    uint64_t base = (uint64_t)header.base_offset;
+    uint64_t end = base + (uint64_t)header.last_offset_delta + 1;
+    bool wanted = end > fetch->offset;
+    bool first = fetch->to == fetch->from;
+    if (base < fetch->base_offset || header.base_offset < 0 || header.last_offset_delta < 0 ||
+        (wanted && (first ? base > fetch->offset : base != fetch->next_offset))) {
         return damaged(fetch, fetch->position + at, "a batch out of place");
     }
-    if (end > fetch->offset) {
+    if (wanted) {
         if (!ESK_MUTATED(NO_CRC_CHECK) && !esk_batch_crc_valid(data, &header)) {
             return damaged(fetch, fetch->position + at, "a batch whose checksum is wrong");
         }
-        if (fetch->to == fetch->from) {
+        if (first) {
             fetch->from = fetch->to = at;
         }
         fetch->to = at + whole;
