@@ -47,9 +47,7 @@ static const enum esk_reached journal_reaches[] = {
 static const struct scenario scenarios[] = {
     {"journal", sim_journal_scenario, journal_reaches,
      sizeof(journal_reaches) / sizeof(*journal_reaches)},
-#ifdef SIM_BROKER
     {"broker", sim_broker_scenario, NULL, ESK_REACHED_COUNT},
-#endif
 };
 #define SCENARIO_COUNT (sizeof(scenarios) / sizeof(*scenarios))
 
