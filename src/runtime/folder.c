@@ -17,7 +17,7 @@ static enum esk_err fail(const char *what, const char *path, int number, struct 
 }
 
 enum esk_err eski_runtime_folder_make(struct esk_platform *platform, const char *path,
-                              struct esk_error *error) {
+                                      struct esk_error *error) {
     (void)platform;
     if (mkdir(path, 0755) == 0) {
         return ESK_OK;
@@ -47,13 +47,13 @@ static enum esk_err with_descriptor(const char *what, const char *path, int flag
 }
 
 enum esk_err eski_runtime_folder_sync(struct esk_platform *platform, const char *path,
-                              struct esk_error *error) {
+                                      struct esk_error *error) {
     (void)platform;
     return with_descriptor("sync folder", path, O_DIRECTORY, fsync, error);
 }
 
 enum esk_err eski_runtime_path_sync_all(struct esk_platform *platform, const char *path,
-                                struct esk_error *error) {
+                                        struct esk_error *error) {
     (void)platform;
     return with_descriptor("sync the file system of", path, 0, syncfs, error);
 }
@@ -111,9 +111,9 @@ static enum esk_err read_entries(const char *path, struct entries *entries,
 }
 
 enum esk_err eski_runtime_folder_list(struct esk_platform *platform, const char *path,
-                              enum esk_err (*visit)(void *context, const char *name,
-                                                    bool is_folder),
-                              void *context, struct esk_error *error) {
+                                      enum esk_err (*visit)(void *context, const char *name,
+                                                            bool is_folder),
+                                      void *context, struct esk_error *error) {
     (void)platform;
     struct entries entries = {0};
     enum esk_err err = read_entries(path, &entries, error);
@@ -130,8 +130,8 @@ enum esk_err eski_runtime_folder_list(struct esk_platform *platform, const char 
     return err;
 }
 
-enum esk_err eski_runtime_path_rename(struct esk_platform *platform, const char *from, const char *to,
-                              struct esk_error *error) {
+enum esk_err eski_runtime_path_rename(struct esk_platform *platform, const char *from,
+                                      const char *to, struct esk_error *error) {
     (void)platform;
     if (rename(from, to) == 0) {
         return ESK_OK;
@@ -141,13 +141,14 @@ enum esk_err eski_runtime_path_rename(struct esk_platform *platform, const char 
 }
 
 enum esk_err eski_runtime_path_remove(struct esk_platform *platform, const char *path,
-                              struct esk_error *error) {
+                                      struct esk_error *error) {
     (void)platform;
     return remove(path) == 0 ? ESK_OK : fail("remove", path, errno, error);
 }
 
-enum esk_err eski_runtime_path_space(struct esk_platform *platform, const char *path, uint64_t *free_bytes,
-                             uint64_t *total_bytes, struct esk_error *error) {
+enum esk_err eski_runtime_path_space(struct esk_platform *platform, const char *path,
+                                     uint64_t *free_bytes, uint64_t *total_bytes,
+                                     struct esk_error *error) {
     (void)platform;
     struct statvfs status;
     int failed;

@@ -24,20 +24,21 @@ void eski_worker_destroy(struct esk_platform *platform, struct esk_executor *wor
 enum esk_err eski_file_open(struct esk_platform *platform, const char *path, unsigned flags,
                             struct esk_file **file, struct esk_error *error);
 enum esk_err eski_runtime_folder_make(struct esk_platform *platform, const char *path,
-                              struct esk_error *error);
+                                      struct esk_error *error);
 enum esk_err eski_runtime_folder_sync(struct esk_platform *platform, const char *path,
-                              struct esk_error *error);
+                                      struct esk_error *error);
 enum esk_err eski_runtime_folder_list(struct esk_platform *platform, const char *path,
-                              enum esk_err (*visit)(void *context, const char *name,
-                                                    bool is_folder),
-                              void *context, struct esk_error *error);
-enum esk_err eski_runtime_path_rename(struct esk_platform *platform, const char *from, const char *to,
-                              struct esk_error *error);
+                                      enum esk_err (*visit)(void *context, const char *name,
+                                                            bool is_folder),
+                                      void *context, struct esk_error *error);
+enum esk_err eski_runtime_path_rename(struct esk_platform *platform, const char *from,
+                                      const char *to, struct esk_error *error);
 enum esk_err eski_runtime_path_remove(struct esk_platform *platform, const char *path,
-                              struct esk_error *error);
-enum esk_err eski_runtime_path_space(struct esk_platform *platform, const char *path, uint64_t *free_bytes,
-                             uint64_t *total_bytes, struct esk_error *error);
+                                      struct esk_error *error);
+enum esk_err eski_runtime_path_space(struct esk_platform *platform, const char *path,
+                                     uint64_t *free_bytes, uint64_t *total_bytes,
+                                     struct esk_error *error);
 enum esk_err eski_runtime_path_sync_all(struct esk_platform *platform, const char *path,
-                                struct esk_error *error);
+                                        struct esk_error *error);
 
 #endif
