@@ -50,6 +50,7 @@ struct js {
     size_t order_count, order_capacity, persisted, durable;
     bool untold; /* a write-back failed in an earlier life, and no sync was told */
     bool started, closing, stopped, broken;
+    bool recovered; /* and compared: a damaged tail that was cut is no longer known */
     enum esk_err start_err;
     struct esk_error error;
 };
@@ -390,6 +391,7 @@ static void process(void *argument) {
     err = err ? err : recover(js, &recovery);
     if (!err && !js->run->failed) {
         struct jm_op *open = jm_model_add(&js->model);
+        js->recovered = true;
         resume(js, open);
         err = esk_journal_open(&js->options, &recovery, open->states, open->state_count,
                                &js->journal, &js->error);
@@ -444,7 +446,7 @@ static void check_refusal(struct js *js) {
 static void life(struct js *js, bool calm) {
     struct sim_run *run = js->run;
     struct sim_random *random = &run->random;
-    js->started = js->closing = js->stopped = js->broken = false;
+    js->started = js->closing = js->stopped = js->broken = js->recovered = false;
     js->order_count = js->persisted = js->durable = 0;
     js->journal = NULL;
     js->actions = sim_between(random, 1, 300);
@@ -484,7 +486,7 @@ static void life(struct js *js, bool calm) {
         check_refusal(js);
     }
     if (js->damage.done) {
-        bool refused = !js->started;
+        bool refused = !js->recovered;
         if (refused && (js->damage.refused || js->damage.may_refuse)) {
             jd_damage_repair(&js->damage);
             js->model.all_may_be_lost = false;
