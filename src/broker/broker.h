@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "broker/options.h"
 #include "model/topic_config.h"
 #include "observe/log.h"
 #include "observe/metrics.h"
@@ -19,40 +20,6 @@
 
 struct esk_broker;
 struct esk_broker_shard; /* the part of the broker that one loop sees */
-
-/* Sizes and bounds are run-time values, so that a simulated run can be small. Defaults by
- * esk_broker_options_init. */
-struct esk_broker_options {
-    struct esk_platform *platform;
-    struct esk_loop **loops; /* one per shard; running or about to */
-    uint32_t shard_count;
-    const char *data_folder;
-    unsigned helper_threads;
-    const struct esk_log *log;
-
-    uint32_t flush_every_records;
-    uint32_t flush_interval_ms;
-    uint64_t memory_bytes; /* the whole budget: requests, tails, caches */
-    uint64_t record_bytes_max;
-    uint32_t fetch_records_max;
-    uint64_t fetch_bytes_max;
-    uint64_t retention_interval_ms;
-
-    uint64_t journal_file_bytes;     /* 64 MiB */
-    uint64_t journal_held_bytes_max; /* 512 MiB over all shards */
-    uint32_t journal_frame_bytes_max;
-    unsigned journal_writes_max; /* 2 */
-    uint64_t reserve_step_bytes;
-    uint64_t reserve_bytes_max;
-    uint64_t pool_bytes_max;    /* 0: the default */
-    uint32_t offset_partitions; /* 16 */
-    uint64_t segment_bytes_min; /* 4096; what a config may ask for */
-
-    /* In some loop; once. The process must end with a non-zero status: the disk failed. */
-    void (*failed)(void *context, const struct esk_error *error);
-    void *context;
-};
-void esk_broker_options_init(struct esk_broker_options *options);
 
 /* Locks the data folder, recovers, and starts to serve. Blocks: called in the main thread or a
  * worker, never in a loop; the loops must be able to run meanwhile. */
@@ -70,15 +37,13 @@ const struct esk_broker_options *esk_broker_shard_options(const struct esk_broke
 /* Whether it serves: false once it failed or stops. Any thread. */
 bool esk_broker_ready(const struct esk_broker *broker);
 
-/* --- request memory: one budget for all doors ---------------------------------------------------
- */
+/* --- request memory: one budget for all doors --- */
 
 /* Any loop. false: over the budget, answer 503 or wait. */
 bool esk_broker_memory_take(struct esk_broker_shard *shard, uint64_t bytes);
 void esk_broker_memory_give(struct esk_broker_shard *shard, uint64_t bytes);
 
-/* --- topics ------------------------------------------------------------------------------------
- */
+/* --- topics --- */
 
 struct esk_topic_view {
     struct esk_slice name;
@@ -131,8 +96,7 @@ struct esk_topic_description {
 void esk_broker_topic_describe(struct esk_broker_shard *shard,
                                struct esk_topic_description *description);
 
-/* --- produce -----------------------------------------------------------------------------------
- */
+/* --- produce --- */
 
 #define ESK_PARTITION_ANY (-1)
 
@@ -163,8 +127,7 @@ struct esk_produce {
  * one batch per partition. */
 void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce);
 
-/* --- consume -----------------------------------------------------------------------------------
- */
+/* --- consume --- */
 
 struct esk_consume {
     struct esk_slice topic;
@@ -193,8 +156,7 @@ void esk_broker_consume(struct esk_broker_shard *shard, struct esk_consume *cons
 void esk_broker_consume_cancel(struct esk_broker_shard *shard, struct esk_consume *consume);
 void esk_consume_fini(struct esk_consume *consume);
 
-/* --- consumer groups ---------------------------------------------------------------------------
- */
+/* --- consumer groups --- */
 
 struct esk_offset_commit {
     struct esk_slice group;
@@ -226,8 +188,7 @@ struct esk_offset_fetch {
 void esk_broker_offset_fetch(struct esk_broker_shard *shard, struct esk_offset_fetch *fetch);
 void esk_offset_fetch_fini(struct esk_offset_fetch *fetch);
 
-/* --- observation -------------------------------------------------------------------------------
- */
+/* --- observation --- */
 
 /* The broker's own series (partitions, groups, journal, memory, topics) in Prometheus text,
  * gathered from all shards; doors add theirs. */

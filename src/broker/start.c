@@ -196,7 +196,13 @@ static enum esk_err recover(struct esk_broker *broker, bool founded, const struc
     if (err == ESK_OK) {
         err = recover_topics(broker, carried, error);
     }
-    return err == ESK_OK ? replay_all(broker, UINT64_MAX, error) : err;
+    if (err == ESK_OK) {
+        err = replay_all(broker, UINT64_MAX, error);
+    }
+    for (uint32_t i = 0; i < broker->shard_count && err == ESK_OK; i++) {
+        err = esk_shard_verify(broker->shards[i].log, error);
+    }
+    return err;
 }
 
 /* --- shards ------------------------------------------------------------------------------------

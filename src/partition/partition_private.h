@@ -92,6 +92,9 @@ struct esk_partition {
     bool removed;
     bool headless;            /* recovery: files below the first segment were on their way out, */
     uint64_t headless_offset; /* of which this one is missing or has no index */
+    bool uncut;               /* recovery: the checkpoint's open segment is not cut to it yet */
+    bool voids;               /* recovery: there are files behind it; */
+    uint64_t void_offset;     /* the last of them */
     struct esk_group_state recovered; /* term and vote as the journal had them */
     uint64_t records_in, bytes_in, records_out, bytes_out;
 };

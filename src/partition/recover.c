@@ -62,15 +62,21 @@ static enum esk_err recover_sealed(struct esk_partition *partition, uint64_t bas
     return ESK_OK;
 }
 
-static enum esk_err cut(struct esk_partition *partition, uint64_t base_offset, uint64_t bytes,
-                        struct esk_error *error) {
+/* Cuts the segment that was open at the checkpoint. Before anything is written to it, but not
+ * before esk_shard_verify found the journals whole: what lies behind may be all there is. */
+static enum esk_err cut(struct esk_partition *partition, struct esk_error *error) {
     struct esk_segment *file;
+    const struct esk_checkpoint *checkpoint = &partition->recovered.checkpoint;
+    if (!partition->uncut) {
+        return ESK_OK;
+    }
+    partition->uncut = false;
     enum esk_err err = esk_segment_open(partition->shard->options.storage, partition->group_id,
-                                        base_offset, &file, error);
+                                        checkpoint->segment_offset, &file, error);
     if (err != ESK_OK) {
         return err;
     }
-    err = esk_segment_cut(file, bytes, error);
+    err = esk_segment_cut(file, checkpoint->segment_bytes, error);
     if (err == ESK_OK) {
         ESK_REACHED(SEGMENT_CUT);
     }
@@ -93,8 +99,8 @@ static enum esk_err recover_open(struct esk_partition *partition, bool on_disk,
     segment->timestamp_ms = segment->written_timestamp_ms = checkpoint->segment_timestamp_ms;
     segment->on_disk = on_disk;
     segment->index_ready = checkpoint->segment_bytes == 0;
-    return on_disk ? cut(partition, checkpoint->segment_offset, checkpoint->segment_bytes, error)
-                   : ESK_OK;
+    partition->uncut = on_disk;
+    return ESK_OK;
 }
 
 /* Files that end below the log start went, or were about to. */
@@ -132,7 +138,8 @@ static enum esk_err recover_segments(struct esk_partition *partition, struct esk
         } else if (offsets[i] == checkpoint->segment_offset && checkpoint->segment_bytes > 0) {
             open_on_disk = true; /* else nothing in it counts, maybe not even its header */
         } else {
-            err = esk_segment_remove(storage, partition->group_id, offsets[i], error);
+            partition->voids = true;
+            partition->void_offset = offsets[i];
         }
     }
     free(offsets);
@@ -142,14 +149,20 @@ static enum esk_err recover_segments(struct esk_partition *partition, struct esk
     return err;
 }
 
-/* Removes what retention had begun to remove. */
-static enum esk_err drop_headless(struct esk_partition *partition, struct esk_error *error) {
+static bool has_segment(const struct esk_partition *partition, uint64_t base_offset) {
+    const struct eski_segment *segment = eski_segment_at(partition, base_offset);
+    return segment->base_offset == base_offset && segment->on_disk;
+}
+
+/* Removes the files that nothing refers to: what retention had begun to remove, and what was begun
+ * behind the checkpoint. */
+static enum esk_err drop_strays(struct esk_partition *partition, struct esk_error *error) {
     const struct esk_storage *storage = partition->shard->options.storage;
     uint64_t *offsets = NULL;
     size_t count = 0;
     enum esk_err err = esk_segment_list(storage, partition->group_id, &offsets, &count, error);
     for (size_t i = 0; err == ESK_OK && i < count; i++) {
-        if (offsets[i] < partition->segments[0]->base_offset) {
+        if (!has_segment(partition, offsets[i])) {
             err = esk_segment_remove(storage, partition->group_id, offsets[i], error);
         }
     }
@@ -163,7 +176,10 @@ enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_er
     if (partition->machine != NULL) {
         return ESK_OK;
     }
-    enum esk_err err = drop_below_start(partition, error);
+    enum esk_err err = cut(partition, error);
+    if (err == ESK_OK) {
+        err = drop_below_start(partition, error);
+    }
     const struct eski_segment *first = partition->segments[0];
     const struct eski_segment *last = eski_segment_open_one(partition);
     if (err == ESK_OK && first->base_offset > partition->log_start) {
@@ -171,8 +187,8 @@ enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_er
             lost(partition, partition->headless ? partition->headless_offset : partition->log_start,
                  "the file or its index is missing", error);
     }
-    if (err == ESK_OK && partition->headless) {
-        err = drop_headless(partition, error);
+    if (err == ESK_OK && (partition->headless || partition->voids)) {
+        err = drop_strays(partition, error);
     }
     partition->submit_offset = partition->next_offset;
     partition->submit_segment_bytes = last->bytes;
@@ -267,6 +283,10 @@ enum esk_err esk_shard_recover_partition(struct esk_shard *shard,
 
 static enum esk_err settle_partition(struct esk_partition *partition, struct esk_group_state *state,
                                      struct esk_error *error) {
+    enum esk_err cut_err = cut(partition, error);
+    if (cut_err != ESK_OK) {
+        return cut_err;
+    }
     while (eski_partition_dirty(partition)) {
         struct eski_move *move = eski_move_create(partition, SETTLE_BYTES, true);
         ESK_ASSERT(move != NULL);
@@ -369,6 +389,49 @@ enum esk_err esk_shard_replay(struct esk_shard *shard, uint64_t only_group,
                               struct esk_error *error) {
     return esk_journal_recovery_replay(shard->recovery, only_group, replay_entry, shard, error);
 }
+
+/* --- was anything lost -------------------------------------------------------------------------
+ */
+
+/* Only durable entries reach segments and snapshots, so a file of a later entry than the last one
+ * replayed tells that the journal lost its end. */
+static enum esk_err verify(const struct esk_partition *partition, struct esk_error *error) {
+    const struct esk_shard *shard = partition->shard;
+    uint64_t snapshot_index = 0;
+    enum esk_err err = ESK_OK;
+    if (partition->machine != NULL) {
+        err = esk_snapshot_newest(shard->options.storage, partition->group_id, &snapshot_index,
+                                  error);
+    }
+    if (err != ESK_OK) {
+        return err;
+    }
+    if (snapshot_index > partition->applied_index ||
+        (partition->voids && partition->void_offset > partition->next_offset)) {
+        return esk_fail(error, ESK_ERR_CORRUPT,
+                        "%s: it lost its end: of group %016llx it has entries up to %llu (offset "
+                        "%llu), files in %s have later ones",
+                        shard->options.journal.folder, (unsigned long long)partition->group_id,
+                        (unsigned long long)partition->applied_index,
+                        (unsigned long long)partition->next_offset, shard->options.storage->folder);
+    }
+    return ESK_OK;
+}
+
+enum esk_err esk_shard_verify(const struct esk_shard *shard, struct esk_error *error) {
+    size_t position = 0;
+    uint64_t group_id;
+    void *partition;
+    enum esk_err err = ESK_OK;
+    while (err == ESK_OK &&
+           esk_u64_map_next(&shard->partitions, &position, &group_id, &partition)) {
+        err = verify(partition, error);
+    }
+    return err;
+}
+
+/* --- a change of layout ------------------------------------------------------------------------
+ */
 
 enum esk_err esk_shard_settle(struct esk_shard *shard, struct esk_group_state **states,
                               size_t *count, struct esk_error *error) {

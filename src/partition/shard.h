@@ -42,6 +42,9 @@ enum esk_err esk_shard_recover_partition(struct esk_shard *shard,
 /* Applies the journal's entries to the partitions made so far; only_group or UINT64_MAX. */
 enum esk_err esk_shard_replay(struct esk_shard *shard, uint64_t only_group,
                               struct esk_error *error);
+/* After the replay of all shards: ESK_ERR_CORRUPT when files have later entries than the journal,
+ * which then lost its end. Up to here nothing on disk was changed, unless memory ran short. */
+enum esk_err esk_shard_verify(const struct esk_shard *shard, struct esk_error *error);
 /* For a change of layout: everything applied goes to segments and snapshots, synced; *states is
  * owned, free(). The shard can only be destroyed afterwards. */
 enum esk_err esk_shard_settle(struct esk_shard *shard, struct esk_group_state **states,

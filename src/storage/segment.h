@@ -152,6 +152,9 @@ enum esk_err esk_snapshot_store(const struct esk_storage *storage, uint64_t grou
 /* *payload is owned, free(). ESK_ERR_CORRUPT, ESK_ERR_VERSION, ESK_ERR_NOT_FOUND name the file. */
 enum esk_err esk_snapshot_load(const struct esk_storage *storage, uint64_t group_id, uint64_t index,
                                uint8_t **payload, size_t *size, struct esk_error *error);
+/* The highest index of the group's snapshot files, 0 when it has none. */
+enum esk_err esk_snapshot_newest(const struct esk_storage *storage, uint64_t group_id,
+                                 uint64_t *index, struct esk_error *error);
 /* Removes the group's snapshots but the one named. */
 enum esk_err esk_snapshot_prune(const struct esk_storage *storage, uint64_t group_id,
                                 uint64_t keep_index, struct esk_error *error);

@@ -56,13 +56,30 @@ enum esk_err esk_snapshot_load(const struct esk_storage *storage, uint64_t group
     return ESK_OK;
 }
 
-enum esk_err esk_snapshot_prune(const struct esk_storage *storage, uint64_t group_id,
-                                uint64_t keep_index, struct esk_error *error) {
+static enum esk_err list(const struct esk_storage *storage, uint64_t group_id, uint64_t **indexes,
+                         size_t *count, struct esk_error *error) {
     char *folder = eski_group_path(storage, group_id);
+    enum esk_err err = eski_folder_numbers(storage->platform, folder, 10, ESKI_SNAPSHOT_SUFFIX,
+                                           false, indexes, count, NULL, NULL, error);
+    free(folder);
+    return err;
+}
+
+enum esk_err esk_snapshot_newest(const struct esk_storage *storage, uint64_t group_id,
+                                 uint64_t *index, struct esk_error *error) {
     uint64_t *indexes = NULL;
     size_t count = 0;
-    enum esk_err err = eski_folder_numbers(storage->platform, folder, 10, ESKI_SNAPSHOT_SUFFIX,
-                                           false, &indexes, &count, NULL, NULL, error);
+    enum esk_err err = list(storage, group_id, &indexes, &count, error);
+    *index = count > 0 ? indexes[count - 1] : 0;
+    free(indexes);
+    return err;
+}
+
+enum esk_err esk_snapshot_prune(const struct esk_storage *storage, uint64_t group_id,
+                                uint64_t keep_index, struct esk_error *error) {
+    uint64_t *indexes = NULL;
+    size_t count = 0;
+    enum esk_err err = list(storage, group_id, &indexes, &count, error);
     for (size_t i = 0; err == ESK_OK && i < count; i++) {
         if (indexes[i] != keep_index) {
             char *path = eski_file_path(storage, group_id, indexes[i], ESKI_SNAPSHOT_SUFFIX);
@@ -71,6 +88,5 @@ enum esk_err esk_snapshot_prune(const struct esk_storage *storage, uint64_t grou
         }
     }
     free(indexes);
-    free(folder);
     return err;
 }
