@@ -248,7 +248,7 @@ void eski_connection_attend(struct esk_connection *connection) {
     }
     if (connection->is_aborted) {
         close_now(connection);
-        esk_connection_release(connection); /* the layer's */
+        connection->holds--; /* the layer's; this function has one of its own */
     }
     esk_connection_release(connection);
 }

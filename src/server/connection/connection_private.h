@@ -116,7 +116,7 @@ struct esk_connection {
     struct eski_slice *slices; /* a queue: head .. head + count */
     uint32_t slice_head;
     uint32_t slice_count;
-    uint32_t slice_capacity;
+    uint32_t slice_capacity; /* a power of two */
     size_t output_bytes;
     struct eski_slice slices_inline[ESKI_SLICES_INLINE];
 };

@@ -52,7 +52,7 @@ static bool split(const char *where, char *host, size_t host_bytes, const char *
 }
 
 static void describe(int fd, char address[ESK_SERVER_ADDRESS_BYTES]) {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t size = sizeof bound;
     char host[NI_MAXHOST] = "?";
     char port[NI_MAXSERV] = "?";

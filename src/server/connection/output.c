@@ -85,7 +85,7 @@ void eski_output_init(struct esk_connection *connection) {
 }
 
 static struct eski_slice *slice_at(struct esk_connection *connection, uint32_t index) {
-    return &connection->slices[(connection->slice_head + index) % connection->slice_capacity];
+    return &connection->slices[(connection->slice_head + index) & (connection->slice_capacity - 1)];
 }
 
 static void grow(struct esk_connection *connection) {
@@ -113,7 +113,7 @@ static void append(struct esk_connection *connection, struct esk_block *block, u
 
 static void drop_first(struct esk_connection *connection) {
     give_back(connection->shard, slice_at(connection, 0)->block);
-    connection->slice_head = (connection->slice_head + 1) % connection->slice_capacity;
+    connection->slice_head = (connection->slice_head + 1) & (connection->slice_capacity - 1);
     connection->slice_count--;
 }
 
