@@ -9,7 +9,9 @@ import re
 import sys
 import tomllib
 
-TEST_LIBRARIES = ("the operating system", "the calendar and the clocks", "locks", "cmocka")
+TEST_LIBRARIES = (
+    "the operating system", "the calendar and the clocks", "locks", "cmocka", "zlib",
+)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*([<"])([^>"\n]+)[>"]', re.MULTILINE)
 
 

@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void replay_file(const char *path)
-{
+static void replay_file(const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file) {
         perror(path);
@@ -32,8 +31,7 @@ static void replay_file(const char *path)
     free(exact);
 }
 
-static int replay_folder(const char *folder)
-{
+static int replay_folder(const char *folder) {
     DIR *directory = opendir(folder);
     if (!directory) {
         perror(folder);
@@ -53,8 +51,7 @@ static int replay_folder(const char *folder)
     return count;
 }
 
-int main(int count, char **folders)
-{
+int main(int count, char **folders) {
     uint8_t nothing = 0;
     LLVMFuzzerTestOneInput(&nothing, 0);
     for (int i = 1; i < count; i++) {
