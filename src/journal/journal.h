@@ -86,8 +86,8 @@ void esk_journal_recovery_destroy(struct esk_journal_recovery *recovery);
 /* Takes the recovery and begins the next generation: a new file whose header records the cut,
  * holding the given states (those of groups to keep: terms raised by the caller), synced. Groups
  * without a state are forgotten. The entries above the checkpoints stay where they are until they
- * are checkpointed. The recovery is gone afterwards, also when this fails. On a full disk it needs no
- * room if the last life left a prepared file or a spare. */
+ * are checkpointed. The recovery is gone afterwards, also when this fails. On a full disk it needs
+ * no room if the last life left a prepared file or a spare. */
 enum esk_err esk_journal_open(const struct esk_journal_options *options,
                               struct esk_journal_recovery **recovery,
                               const struct esk_group_state *states, size_t count,
