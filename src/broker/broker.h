@@ -14,9 +14,7 @@
 #include "base/memory.h"
 #include "broker/options.h"
 #include "model/topic_config.h"
-#include "observe/log.h"
 #include "observe/metrics.h"
-#include "platform/platform.h"
 
 struct esk_broker;
 struct esk_broker_shard; /* the part of the broker that one loop sees */
