@@ -103,7 +103,8 @@ def source(families):
                 "            kind, version);", "    }",
                 "    if (reader.failed || esk_reader_left(&reader) != 0) {",
                 "        return esk_fail(error, ESK_ERR_CORRUPT,",
-                f'            "{family["name"]} entry of kind %u has %zu bytes", kind, payload.size);',
+                f'            "{family["name"]} entry of kind %u has %zu bytes",',
+                "            kind, payload.size);",
                 "    }", "    return ESK_OK;", "}", ""]
     return "\n".join(out)
 
@@ -111,8 +112,8 @@ def source(families):
 def document(families):
     out = ["# Entries of map groups", "",
            "Generated from `definitions/entries.toml`. A payload is `u8` kind, `u8` version, then",
-           "the fields in order, big-endian. A snapshot is a list of such payloads, each behind its",
-           "`u32` length, that makes the state anew.", ""]
+           "the fields in order, big-endian. A snapshot is a list of such payloads, each behind",
+           "its `u32` length, that makes the state anew.", ""]
     for family in families:
         out += [f"## {family['name']} (`{family['entry']}`)", ""]
         for kind in family["entry_kind"]:

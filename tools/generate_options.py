@@ -79,9 +79,9 @@ An option can be given on the command line, as an environment variable, or in th
 `--config` names; the first of these that has it decides. Given twice on the command line, the later
 one does. An empty environment variable counts as not set.
 
-Durations are a number and `ms`, `s`, `m`, `h` or `d`; sizes are a number of bytes, or one with `kB`,
-`MB`, `GB` (1000) or `KiB`, `MiB`, `GiB` (1024). The file has one option a line, by its name without
-dashes; blank lines and lines that begin with `#` are skipped:
+Durations are a number and `ms`, `s`, `m`, `h` or `d`; sizes are a number of bytes, or one with
+`kB`, `MB`, `GB` (1000) or `KiB`, `MiB`, `GiB` (1024). The file has one option a line, by its name
+without dashes; blank lines and lines that begin with `#` are skipped:
 
     # /etc/esker.conf
     data-dir = /var/lib/esker

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The broker over a disk that fails at chosen calls (src/runtime/faults.h): what was acknowledged is
-kept, once and in order, whatever call fails. Only builds with test hooks can do this."""
+"""The broker over a disk that fails at chosen calls (src/runtime/faults.h): what was acknowledged
+is kept, once and in order, whatever call fails. Only builds with test hooks can do this."""
 import concurrent.futures
 import http.client
 import subprocess
