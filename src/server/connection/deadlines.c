@@ -45,10 +45,11 @@ static void on_tick(struct esk_timer *timer) {
             struct esk_connection *connection =
                 ESK_CONTAINER(link, struct esk_connection, wheel_link);
             esk_list_remove(link);
-            if (earliest(connection) <= now) {
-                eski_connection_expire(connection);
-            } else {
+            uint64_t due = earliest(connection);
+            if (due == 0 || due > now) {
                 eski_deadlines_place(connection);
+            } else {
+                eski_connection_expire(connection);
             }
             if (out_of_time(shard)) {
                 return;
