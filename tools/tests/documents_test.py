@@ -4,7 +4,8 @@ import os
 import pathlib
 
 ROOT = pathlib.Path(__file__).parents[2]
-MADE = pathlib.Path(os.environ.get("ESKER_BUILD", ROOT / "build" / "release")) / "generated" / "docs"
+BUILD = pathlib.Path(os.environ.get("ESKER_BUILD", ROOT / "build" / "release"))
+MADE = BUILD / "generated" / "docs"
 
 
 def test_the_generated_pages_are_current():
