@@ -9,8 +9,8 @@
 #include "base/memory.h"
 
 #define ESK_HTTP_ANSWER_HEAD_BYTES_MAX (16 * 1024)
-#define ESK_HTTP_ANSWER_BODY_BYTES_MAX (UINT64_C(1) << 30) /* 64 MiB of records, sixfold escaped   \
-                                                            */
+/* The largest --max-fetch-bytes, 64 MiB, with each byte escaped as six. */
+#define ESK_HTTP_ANSWER_BODY_BYTES_MAX (UINT64_C(1) << 30)
 #define ESK_HTTP_ANSWER_TAIL_BYTES 128
 
 enum esk_http_answer_state {
