@@ -39,18 +39,33 @@ struct eski_request *eski_request_create(struct eski_http_shard *shard,
     return request;
 }
 
+static void free_request(struct eski_request *request) {
+    esk_json_document_destroy(request->document);
+    esk_arena_fini(&request->arena);
+    esk_buffer_fini(&request->text);
+    free(request);
+}
+
+static void on_discarded(struct esk_mail *mail) {
+    free_request(ESK_CONTAINER(mail, struct eski_request, mail));
+}
+
 void eski_request_destroy(struct eski_request *request) {
     struct eski_http_shard *shard = request->shard;
     if (request->clean) {
         request->clean(request);
     }
     esk_http_chunks_destroy(request->chunks);
-    esk_json_document_destroy(request->document);
     esk_buffer_fini(&request->body);
     if (request->charged_bytes) {
         esk_broker_memory_give(shard->broker, request->charged_bytes);
     }
     esk_connection_release(request->connection);
+    if (request->document) { /* giving back 100 MB takes milliseconds */
+        request->mail.run = on_discarded;
+        esk_post(shard->http->helper, &request->mail);
+        return;
+    }
     if (shard->pool_count < POOL_MAX) {
         esk_arena_reset(&request->arena);
         if (request->text.capacity > TEXT_BYTES_KEPT) {
@@ -62,9 +77,7 @@ void eski_request_destroy(struct eski_request *request) {
         shard->pool_count++;
         return;
     }
-    esk_arena_fini(&request->arena);
-    esk_buffer_fini(&request->text);
-    free(request);
+    free_request(request);
 }
 
 bool eski_request_take(struct eski_request *request, uint64_t bytes) {
@@ -131,8 +144,6 @@ static void run(struct eski_request *request, enum esk_err err, const struct esk
 
 static void on_read(struct esk_mail *mail) {
     struct eski_request *request = ESK_CONTAINER(mail, struct eski_request, mail);
-    esk_buffer_fini(&request->body);
-    esk_buffer_init(&request->body);
     run(request, request->read_result, &request->error);
 }
 
@@ -144,6 +155,8 @@ static void on_helper(struct esk_mail *mail) {
     size_t size = request->body.size;
     request->read_result = esk_json_document_parse(
         request->document, esk_slice(request->body.data, size), &body, &request->error);
+    esk_buffer_fini(&request->body);
+    esk_buffer_init(&request->body);
     if (request->read_result == ESK_OK) {
         request->read_result = request->route->read(request, &body, &request->error);
     }
