@@ -27,9 +27,8 @@
 #define ESK_FRAME_BYTES_OVER_BODY (64 * ESK_KIB)   /* product, binary page: a frame beyond a body */
 #define ESK_TOKEN_BYTES_MAX 1024                   /* spec, Handshake */
 #define ESK_JSON_DEPTH_MAX 64                      /* product, Form */
-#define ESK_JSON_LOOP_BYTES_MAX                                                                    \
-    (256 * ESK_KIB)                    /* architecture: larger documents go to a helper            \
-                                        */
+/* Larger documents go to a helper: 64 KiB of {"value":""} already hold a loop for 0.8 ms. */
+#define ESK_JSON_LOOP_BYTES_MAX (64 * ESK_KIB)
 #define ESK_CONNECTION_REQUESTS_MAX 32 /* spec, Binary protocol: at once */
 
 /* Reads. */
