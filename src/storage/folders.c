@@ -50,7 +50,7 @@ enum esk_err esk_segment_remove(const struct esk_storage *storage, uint64_t grou
     /* The index first: without its segment nothing would ever look for it. */
     enum esk_err err = eski_storage_path_remove(storage->platform, index, error);
     if (err == ESK_OK) {
-        err = esk_pool_give(storage->pool, path, error);
+        err = esk_pool_give(storage->pool, path, group_id, base_offset, error);
     }
     if (err != ESK_OK) {
         esk_wrap(error, "remove %s", path);

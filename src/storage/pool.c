@@ -316,7 +316,8 @@ static enum esk_err keep(struct esk_pool *pool, struct esk_file *file, const cha
     return err;
 }
 
-enum esk_err esk_pool_give(struct esk_pool *pool, const char *path, struct esk_error *error) {
+enum esk_err esk_pool_give(struct esk_pool *pool, const char *path, uint64_t group_id,
+                           uint64_t base_offset, struct esk_error *error) {
     struct esk_file *file = NULL;
     enum esk_err err =
         esk_file_open(pool->platform, path, ESK_FILE_READ | ESK_FILE_WRITE, &file, error);
@@ -329,7 +330,8 @@ enum esk_err esk_pool_give(struct esk_pool *pool, const char *path, struct esk_e
     if (err == ESK_OK && bytes >= pool->limit_bytes / FILES_MAX) {
         err = read_header(file, path, &header, error);
     }
-    if (err == ESK_OK && header.use == ESKI_USE_SEGMENT) {
+    bool own = header.group_id == group_id && header.base_offset == base_offset;
+    if (err == ESK_OK && header.use == ESKI_USE_SEGMENT && own) {
         err = keep(pool, file, path, bytes, &header, error);
     } else if (err == ESK_OK || says_nothing_usable(err)) {
         err = eski_storage_path_remove(pool->platform, path, error);

@@ -111,6 +111,19 @@ static void small_and_foreign_files_are_not_kept(void **state) {
     assert_int_equal(remove_segment(fixture, GROUP, 0), ESK_OK); /* a missing one is fine */
 }
 
+/* After a power loss both names of a renamed file may be there. */
+static void an_old_name_of_another_segment_only_goes_away(void **state) {
+    struct fixture *fixture = *state;
+    esk_segment_release(create(fixture, GROUP, 0, 1, 1000));
+    assert_int_equal(esk_path_rename(&fixture->disk.platform,
+                                     FOLDER "/00000000000000000000.segment",
+                                     FOLDER "/00000000000000000005.segment", NULL),
+                     ESK_OK);
+    assert_int_equal(remove_segment(fixture, GROUP, 5), ESK_OK);
+    assert_false(fake_disk_has(&fixture->disk, FOLDER "/00000000000000000005.segment"));
+    assert_false(take(fixture, "/data/taken"));
+}
+
 static void beyond_the_limit_the_oldest_files_shrink_away(void **state) {
     struct fixture *fixture = *state;
     for (uint64_t base = 0; base < 4; base++) {
@@ -274,6 +287,7 @@ int main(void) {
         WITH_DISK(a_given_file_is_marked_and_its_old_name_durably_gone),
         WITH_DISK(a_file_is_not_used_again_while_it_is_read),
         WITH_DISK(small_and_foreign_files_are_not_kept),
+        WITH_DISK(an_old_name_of_another_segment_only_goes_away),
         WITH_DISK(beyond_the_limit_the_oldest_files_shrink_away),
         WITH_DISK(the_default_limit_is_a_share_of_the_disk),
         WITH_DISK(a_start_keeps_free_files_and_unlinks_the_rest),
