@@ -98,7 +98,13 @@ static void slow_clients_are_dropped(void **state) {
     send_text(head, "GET / HTTP/1.1\r\nHo");
     int body = dial();
     send_text(body, "POST /topics HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n{");
-    char *got = read_all(idle);
+    int short_body = dial();
+    send_text(short_body, "POST /topics HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n{");
+    shutdown(short_body, SHUT_WR);
+    char *got = read_all(short_body);
+    assert_non_null(strstr(got, "HTTP/1.1 400 "));
+    free(got);
+    got = read_all(idle);
     assert_string_equal(got, "");
     free(got);
     got = read_all(head);

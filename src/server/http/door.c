@@ -95,12 +95,14 @@ static bool begin(struct esk_connection *connection) {
 /* --- a body --------------------------------------------------------------------------------------
  */
 
-/* Waits for more of the body, for longer the more of it has come. */
-static void wait_for_body(struct eski_request *request) {
+/* Waits for more of the body, for longer the more of it has come; true: there is no more, which has
+ * been answered. */
+static bool wait_for_body(struct eski_request *request) {
     struct esk_connection *connection = request->connection;
     if (esk_connection_input_ended(connection)) {
-        esk_connection_abort(connection); /* half a request: there is nobody to answer */
-        return;
+        request->keep_alive = false;
+        eski_fail_text(request, ESK_ERR_INVALID, "malformed request: its body ends early");
+        return true;
     }
     if (request->expects_continue) {
         request->expects_continue = false;
@@ -144,8 +146,7 @@ static bool collect_chunks(struct eski_request *request, struct esk_slice input)
                              &request->body, &consumed, &error);
     esk_connection_consume(connection, consumed);
     if (err == ESK_ERR_AGAIN) {
-        wait_for_body(request);
-        return false;
+        return wait_for_body(request);
     }
     if (err) {
         request->keep_alive = false;
@@ -178,8 +179,7 @@ static bool collect(struct eski_request *request) {
         esk_connection_consume(connection, size);
     }
     if (size < missing) {
-        wait_for_body(request);
-        return false;
+        return wait_for_body(request);
     }
     body_is_whole(request, esk_buffer_slice(&request->body));
     return true;
