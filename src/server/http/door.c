@@ -118,6 +118,7 @@ static bool wait_for_body(struct eski_request *request) {
     esk_connection_set_deadline(connection,
                                 passed_ms < allowed_ms ? (uint32_t)(allowed_ms - passed_ms) : 1);
     esk_connection_want_input(connection, true);
+    return false;
 }
 
 static void body_is_whole(struct eski_request *request, struct esk_slice body) {
