@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes esk/command_table.h, .c and docs/esk.md from definitions/esk.toml.
+"""Makes esk/command_table.h and .c, docs/esk.md, the manual page and the completion for bash from
+definitions/esk.toml.
 
 usage: generate_esk.py --out DIR definitions/esk.toml
 """
@@ -95,6 +96,53 @@ Trouble goes to standard error. Progress is shown there only when it is a termin
 
 Exit codes: 0 done; 1 the broker could not be reached or answered with an error, or a file could
 not be read; 2 the command line is wrong.
+"""
+
+MANUAL = r""".\" Generated from definitions/esk.toml; do not edit.
+.TH ESK 1 "" "Esker" "User Commands"
+.SH NAME
+esk \- command-line tool of Esker, an event-streaming log
+.SH SYNOPSIS
+.B esk
+.I COMMAND
+[\fB\-\-option\fR \fIVALUE\fR]... [\fIARGUMENT\fR]...
+.SH OPTIONS OF EVERY COMMAND
+{globals}.SH COMMANDS
+{commands}.SH ENVIRONMENT
+.TP
+.B ESK_SERVER
+The broker, where \-\-server is not given.
+.SH EXIT STATUS
+.TP
+.B 0
+Done.
+.TP
+.B 1
+The broker could not be reached or answered with an error, or a file could not be read.
+.TP
+.B 2
+The command line is wrong.
+"""
+
+COMPLETION = """# SPDX-License-Identifier: Apache-2.0
+# Completion of esk for bash. Generated from definitions/esk.toml; do not edit.
+_esk() {{
+    local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}}
+    local first= second= word options
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case $word in
+        -*) ;;
+        *) if [ -z "$first" ]; then first=$word; elif [ -z "$second" ]; then second=$word; fi ;;
+        esac
+    done
+    case $previous in
+{choices}    esac
+    case "$first $second" in
+    " ") options="{words}" ;;
+{cases}    esac
+    COMPREPLY=($(compgen -W "$options {globals}" -- "$current"))
+}}
+complete -o default -F _esk esk
 """
 
 UNITS = {
@@ -291,6 +339,53 @@ def page(global_options, commands):
     return text
 
 
+def roff(text):
+    return text.replace("-", "\\-")
+
+
+def manual_option(entry):
+    name = f"--{entry['name']}" + (f" {shown_value(entry)}" if shown_value(entry) else "")
+    if "letter" in entry:
+        name = f"-{entry['letter']}, {name}"
+    default = entry.get("default", entry.get("automatic"))
+    default = f" (default: {default})" if default else ""
+    return f".TP\n.B {roff(name)}\n{roff(entry['help'] + default)}\n"
+
+
+def manual(global_options, commands):
+    text = ""
+    for command in commands:
+        text += f".SS esk {roff(command['name'])} {roff(command['arguments'])}\n"
+        for paragraph in [command["summary"], *command["detail"].split("\n")]:
+            text += f"{roff(paragraph)}\n.PP\n" if paragraph else ""
+        text += "".join(manual_option(entry) for entry in command.get("option", []))
+        text += ".PP\n.nf\n" + "".join(f"{roff(line)}\n" for line in command["examples"]) + ".fi\n"
+    return MANUAL.format(
+        globals="".join(manual_option(entry) for entry in global_options), commands=text)
+
+
+def completion(global_options, commands):
+    """A word list for each command, and for the values of each option with choices."""
+    choices, seconds, cases = {}, {}, ""
+    for command in commands:
+        first, _, second = command["name"].partition(" ")
+        seconds.setdefault(first, []).append(second)
+        names = " ".join("--" + entry["name"] for entry in command.get("option", []))
+        pattern = f'"{first} {second}"' + ("" if second else "*")
+        action = "return" if command.get("passes_on") else f'options="{names}"'
+        cases += f"    {pattern}) {action} ;;\n"
+        for entry in command.get("option", []):
+            choices.setdefault("--" + entry["name"], set()).update(entry.get("choices", []))
+    for first, words in seconds.items():
+        if words != [""]:
+            cases += f'    "{first} "*) options="{" ".join(words)}" ;;\n'
+    values = "".join(f'    {name}) COMPREPLY=($(compgen -W "{" ".join(sorted(found))}" -- '
+                     f'"$current")); return ;;\n' for name, found in choices.items() if found)
+    return COMPLETION.format(
+        choices=values, words=" ".join([*seconds, "help"]), cases=cases,
+        globals=" ".join("--" + entry["name"] for entry in global_options))
+
+
 def render(global_options, commands):
     """Returns {path below the output directory: text}."""
     arrays = ""
@@ -308,6 +403,8 @@ def render(global_options, commands):
             globals="".join(option_row(entry) for entry in global_options), options=arrays,
             commands="".join(command_row(command) for command in commands)),
         "docs/esk.md": page(global_options, commands),
+        "share/esk.1": manual(global_options, commands),
+        "share/esk.bash": completion(global_options, commands),
     }
 
 
