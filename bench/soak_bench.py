@@ -65,8 +65,8 @@ def main():
         broker = run.broker("--flush-every-records", "1", "--retention-interval", "5s")
         client = broker.client()
         for name in ("single", "batch"):
-            client.create_topic(name, 8, retention_bytes=32 << 20, segment_bytes=4 << 20)
-        client.produce("single", *[{"value": "v", "partition": i} for i in range(8)])
+            client.create_topic(name, 8, retention_bytes=4 << 20, segment_bytes=1 << 20)
+            client.produce(name, *[{"value": "v", "partition": i} for i in range(8)])
         client.close()
         cpu = Process(broker.pid)
         churn = Churn(broker, time.monotonic() + run.seconds)
@@ -77,6 +77,8 @@ def main():
                            **shape),
             run.start_load(broker.url, "produce", topic="batch", rate=200, records=100,
                            connections=16, **shape),
+            run.start_load(broker.url, "consume", topic="batch", rate=50, connections=8,
+                           max_bytes="64KiB", **shape),
         ]
         samples = sample(run, broker, run.seconds * 0.95)
         reports = [run.end_load(load) for load in loads]
@@ -87,9 +89,10 @@ def main():
         early, late = samples[quarter:2 * quarter], samples[-quarter:]
         memory = [median([entry[0] for entry in part]) for part in (early, late)]
         files = [median([entry[1] for entry in part]) for part in (early, late)]
-        tails = " and ".join(f"{report['latency_ms']['p99']:.1f}" for report in reports)
-        run.note(f"{run.seconds} s, {sum(report['requests'] for report in reports):,} produces "
-                 f"(p99 {tails} ms), {churn.rounds} rounds of other calls, broker CPU "
+        counts = " + ".join(f"{report['requests']:,}" for report in reports)
+        tails = ", ".join(f"{report['latency_ms']['p99']:.1f}" for report in reports)
+        run.note(f"{run.seconds} s, {counts} single and batched produces and reads (p99 {tails} "
+                 f"ms), {churn.rounds} rounds of other calls, broker CPU "
                  f"{cpu.used_cpu_seconds() / run.seconds:.2f} cores; resident {memory[0]:.1f} MB "
                  f"then {memory[1]:.1f} MB, open files {files[0]:.0f} then {files[1]:.0f}")
         run.goal("growth of resident memory", memory[1] - memory[0], GROWTH_MB, " MB")
