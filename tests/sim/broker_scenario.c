@@ -52,12 +52,14 @@ unsigned bs_faults(const struct bs *bs, bool space) {
 bool bs_tolerates(const struct bs *bs, enum esk_err err, const struct bm_topic *topic) {
     switch (err) {
     case ESK_ERR_NO_SPACE:
+    case ESK_ERR_AGAIN:
         return bs_faults(bs, true) > bs_faults(bs, false);
     case ESK_ERR_UNAVAILABLE:
         return bs->stopping || bs->failed;
     case ESK_ERR_NOT_FOUND:
         return topic && topic->deleting;
     case ESK_ERR_CORRUPT:
+    case ESK_ERR_VERSION:
         return bs->damaged_segment;
     case ESK_ERR_IO:
         return bs_faults(bs, false) > 0;

@@ -16,7 +16,7 @@ static char *leaf_copy(const char *name) {
 void simi_assign(struct sim_world *world, struct sim_inode *folder, const char *name,
                  struct sim_inode *inode) {
     char *leaf = leaf_copy(name);
-    sim_folder_change(&world->image, folder, &(struct sim_entry){leaf, inode}, 1);
+    sim_folder_change(&world->image, folder, &(struct sim_entry){leaf, inode}, 1, false);
     free(leaf);
 }
 
@@ -49,7 +49,7 @@ static enum esk_err folder_sync(struct esk_platform *platform, const char *path,
     if (simi_fault(world, SIM_FAULT_FOLDER)) {
         return simi_fail(error, EIO, "sync folder", path);
     }
-    sim_folder_flush(folder);
+    sim_folder_flush(&world->image, folder);
     return ESK_OK;
 }
 
@@ -103,10 +103,10 @@ static enum esk_err path_rename(struct esk_platform *platform, const char *from,
     char *old = leaf_copy(from_name), *new = leaf_copy(to_name);
     struct sim_entry set[] = {{new, inode}, {old, NULL}};
     if (from_folder == to_folder) {
-        sim_folder_change(&world->image, to_folder, set, strcmp(old, new) ? 2 : 1);
+        sim_folder_change(&world->image, to_folder, set, strcmp(old, new) ? 2 : 1, false);
     } else {
-        sim_folder_change(&world->image, to_folder, &set[0], 1);
-        sim_folder_change(&world->image, from_folder, &set[1], 1);
+        sim_folder_change(&world->image, to_folder, &set[0], 1, false);
+        sim_folder_change(&world->image, from_folder, &set[1], 1, true);
     }
     free(old);
     free(new);
@@ -145,7 +145,7 @@ static enum esk_err path_sync_all(struct esk_platform *platform, const char *pat
     simi_take_time(world);
     for (size_t i = 0; i < world->image.count && !failure; i++) {
         simi_sync_end(world->image.inodes[i], world->image.inodes[i]->size);
-        sim_folder_flush(world->image.inodes[i]);
+        sim_folder_flush(&world->image, world->image.inodes[i]);
     }
     return failure ? simi_fail(error, EIO, "sync all", path) : ESK_OK;
 }

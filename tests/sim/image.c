@@ -99,7 +99,7 @@ struct sim_inode *sim_image_find(const struct sim_image *image, const char *path
 }
 
 void sim_folder_change(struct sim_image *image, struct sim_inode *folder,
-                       const struct sim_entry *set, unsigned count) {
+                       const struct sim_entry *set, unsigned count, bool joined) {
     if (folder->change_count == folder->change_capacity) {
         folder->change_capacity = folder->change_capacity * 2 + 8;
         folder->changes =
@@ -107,6 +107,7 @@ void sim_folder_change(struct sim_image *image, struct sim_inode *folder,
     }
     struct sim_change *change = &folder->changes[folder->change_count++];
     change->count = count;
+    change->sequence = image->sequence += !joined;
     for (unsigned i = 0; i < count; i++) {
         change->set[i] = (struct sim_entry){esk_text_copy(set[i].name), set[i].inode};
         struct sim_inode *before = sim_entries_get(&folder->entries, set[i].name);
@@ -127,11 +128,59 @@ void simi_change_apply(struct sim_inode *folder, const struct sim_change *change
     }
 }
 
-void sim_folder_flush(struct sim_inode *folder) {
+bool simi_change_depends(const struct sim_change *later, const struct sim_change *earlier) {
+    for (unsigned i = 0; i < later->count; i++) {
+        for (unsigned k = 0; k < earlier->count; k++) {
+            const struct sim_entry *x = &later->set[i], *y = &earlier->set[k];
+            if ((x->inode && x->inode == y->inode) || strcmp(x->name, y->name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* The other half of a rename becomes durable with the first, and what it depends on. */
+static void flush_other_half(struct sim_inode *folder, uint64_t sequence) {
+    size_t last = 0;
+    while (last < folder->change_count && folder->changes[last].sequence != sequence) {
+        last++;
+    }
+    if (last == folder->change_count) {
+        return;
+    }
+    bool *needed = esk_alloc_zeroed(last + 1, sizeof(*needed));
+    needed[last] = true;
+    for (size_t i = last; i-- > 0;) {
+        for (size_t later = i + 1; later <= last && !needed[i]; later++) {
+            needed[i] =
+                needed[later] && simi_change_depends(&folder->changes[later], &folder->changes[i]);
+        }
+    }
+    size_t kept = 0;
     for (size_t i = 0; i < folder->change_count; i++) {
+        if (i <= last && needed[i]) {
+            simi_change_apply(folder, &folder->changes[i]);
+        } else {
+            folder->changes[kept++] = folder->changes[i];
+        }
+    }
+    folder->change_count = kept;
+    free(needed);
+}
+
+void sim_folder_flush(struct sim_image *image, struct sim_inode *folder) {
+    size_t count = folder->change_count;
+    for (size_t i = 0; i < count; i++) {
         simi_change_apply(folder, &folder->changes[i]);
     }
     folder->change_count = 0;
+    for (size_t k = 0; count && k < image->count; k++) {
+        struct sim_inode *other = image->inodes[k];
+        for (size_t i = 0; i < count && other != folder && other->change_count; i++) {
+            flush_other_half(other, folder->changes[i].sequence);
+        }
+    }
 }
 
 void sim_inode_unlinked(struct sim_image *image, struct sim_inode *inode) {

@@ -44,6 +44,7 @@ struct sim_entries {
 struct sim_change {
     struct sim_entry set[2];
     unsigned count;
+    uint64_t sequence; /* of the call: a rename from folder to folder has one change in each */
 };
 
 struct sim_inode {
@@ -83,6 +84,7 @@ struct sim_image {
     uint64_t page_limit; /* of the disk */
     uint64_t pages_used;
     uint64_t pages_foreign; /* taken by somebody else */
+    uint64_t sequence;
     struct sim_flight *flights;
     unsigned torn; /* crashes that kept a part of a page */
 };
@@ -96,10 +98,11 @@ struct sim_inode *sim_image_find(const struct sim_image *image, const char *path
                                  struct sim_inode **folder, const char **name);
 struct sim_inode *sim_inode_create(struct sim_image *image, bool is_folder);
 struct sim_inode *sim_entries_get(const struct sim_entries *entries, const char *name);
-/* Changes entries and remembers the change until the folder's sync. */
+/* Changes entries and remembers the change until the folder's sync. joined: part of the same call
+ * as the last one: both are kept or both are lost. */
 void sim_folder_change(struct sim_image *image, struct sim_inode *folder,
-                       const struct sim_entry *set, unsigned count);
-void sim_folder_flush(struct sim_inode *folder);
+                       const struct sim_entry *set, unsigned count, bool joined);
+void sim_folder_flush(struct sim_image *image, struct sim_inode *folder);
 void sim_inode_unlinked(struct sim_image *image, struct sim_inode *inode); /* frees its pages */
 
 /* How many of the pages of a range have no blocks yet. */

@@ -37,43 +37,63 @@ bool sim_image_untold(const struct sim_image *image) {
     return false;
 }
 
-static bool depends(const struct sim_change *later, const struct sim_change *earlier) {
-    for (unsigned i = 0; i < later->count; i++) {
-        for (unsigned k = 0; k < earlier->count; k++) {
-            const struct sim_entry *x = &later->set[i], *y = &earlier->set[k];
-            if ((x->inode && x->inode == y->inode) || strcmp(x->name, y->name) == 0) {
-                return true;
+/* A change of some folder that no sync covered. */
+struct pending {
+    struct sim_inode *folder;
+    struct sim_change change;
+};
+
+static int by_sequence(const void *a, const void *b) {
+    uint64_t x = ((const struct pending *)a)->change.sequence;
+    uint64_t y = ((const struct pending *)b)->change.sequence;
+    return x < y ? -1 : x > y;
+}
+
+/* What a power loss leaves of such changes: they are lost one by one, or all behind some moment. A
+ * change is not kept without the earlier ones of the same file, or name in the same folder. */
+static void names_power_loss(struct sim_image *image) {
+    size_t count = 0;
+    for (size_t i = 0; i < image->count; i++) {
+        count += image->inodes[i]->change_count;
+    }
+    struct pending *all = esk_alloc((count + 1) * sizeof(*all));
+    count = 0;
+    for (size_t i = 0; i < image->count; i++) {
+        struct sim_inode *folder = image->inodes[i];
+        for (size_t k = 0; k < folder->change_count; k++) {
+            all[count++] = (struct pending){folder, folder->changes[k]};
+        }
+        folder->change_count = 0;
+    }
+    qsort(all, count, sizeof(*all), by_sequence);
+    bool in_order = sim_one_in(&image->random, 2);
+    size_t cut = (size_t)sim_below(&image->random, count + 1), lost = 0;
+    for (size_t i = 0, end; i < count; i = end) {
+        bool keep = in_order ? i < cut : sim_one_in(&image->random, 2);
+        for (end = i; end < count && all[end].change.sequence == all[i].change.sequence; end++) {
+            for (size_t k = 0; k < lost && keep; k++) {
+                keep = !(all[k].folder == all[end].folder &&
+                         simi_change_depends(&all[end].change, &all[k].change));
+            }
+        }
+        for (size_t at = i; at < end; at++) {
+            if (keep) {
+                simi_change_apply(all[at].folder, &all[at].change);
+            } else {
+                all[lost++] = all[at];
             }
         }
     }
-    return false;
-}
-
-/* What a power loss leaves of a folder: the changes without a sync are lost one by one, or all
- * behind some moment. A change is not kept without the earlier ones of the same file or name. */
-static void folder_power_loss(struct sim_image *image, struct sim_inode *folder) {
-    bool in_order = sim_one_in(&image->random, 2);
-    size_t kept = (size_t)sim_below(&image->random, folder->change_count + 1), lost = 0;
-    for (size_t i = 0; i < folder->change_count; i++) {
-        bool keep = in_order ? i < kept : sim_one_in(&image->random, 2);
-        for (size_t k = 0; k < lost && keep; k++) {
-            keep = !depends(&folder->changes[i], &folder->changes[k]);
+    free(all);
+    for (size_t i = 0; i < image->count; i++) {
+        struct sim_inode *folder = image->inodes[i];
+        while (folder->entries.count) {
+            simi_entries_set(&folder->entries, folder->entries.items[0].name, NULL);
         }
-        if (keep) {
-            simi_change_apply(folder, &folder->changes[i]);
-        } else {
-            struct sim_change change = folder->changes[i];
-            folder->changes[i] = folder->changes[lost];
-            folder->changes[lost++] = change;
+        for (size_t k = 0; k < folder->durable.count; k++) {
+            const struct sim_entry *entry = &folder->durable.items[k];
+            simi_entries_set(&folder->entries, entry->name, entry->inode);
         }
-    }
-    folder->change_count = 0;
-    while (folder->entries.count) {
-        simi_entries_set(&folder->entries, folder->entries.items[0].name, NULL);
-    }
-    for (size_t i = 0; i < folder->durable.count; i++) {
-        simi_entries_set(&folder->entries, folder->durable.items[i].name,
-                         folder->durable.items[i].inode);
     }
 }
 
@@ -213,12 +233,11 @@ void sim_image_power_loss(struct sim_image *image) {
     descriptors_close(image);
     for (size_t i = 0; i < image->count; i++) {
         image->inodes[i]->links = 0;
-        if (image->inodes[i]->is_folder) {
-            folder_power_loss(image, image->inodes[i]);
-        } else {
+        if (!image->inodes[i]->is_folder) {
             file_power_loss(image, image->inodes[i]);
         }
     }
+    names_power_loss(image);
     image->root->links = 1;
     count_links(image->root);
     image->pages_used = 0;

@@ -16,7 +16,8 @@
 
 static struct sim_inode *file_create(struct sim_image *image, const char *name) {
     struct sim_inode *file = sim_inode_create(image, false);
-    sim_folder_change(image, image->root, &(struct sim_entry){(char *)(uintptr_t)name, file}, 1);
+    sim_folder_change(image, image->root, &(struct sim_entry){(char *)(uintptr_t)name, file}, 1,
+                      false);
     return file;
 }
 
@@ -62,7 +63,7 @@ static void power_loss_keeps_what_was_synced_and_tears_the_rest_at_sectors(void 
         struct sim_inode *file = file_create(&image, "a");
         fill(&image, file, 1, 2 * SIM_PAGE);
         sync(file);
-        sim_folder_flush(image.root);
+        sim_folder_flush(&image, image.root);
         fill(&image, file, 2, SIM_PAGE);
         sim_image_power_loss(&image);
         assert_int_equal(file->size, 2 * SIM_PAGE);
@@ -90,7 +91,7 @@ static void a_size_that_was_not_synced_may_be_lost(void **state) {
         struct sim_image image;
         sim_image_init(&image, seed, 100);
         struct sim_inode *file = file_create(&image, "a");
-        sim_folder_flush(image.root);
+        sim_folder_flush(&image, image.root);
         fill(&image, file, 1, 1000);
         sync(file);
         fill(&image, file, 1, 3000);
@@ -108,7 +109,7 @@ static void a_synced_truncation_holds_and_its_old_bytes_do_not_come_back(void **
         struct sim_image image;
         sim_image_init(&image, seed, 100);
         struct sim_inode *file = file_create(&image, "a");
-        sim_folder_flush(image.root);
+        sim_folder_flush(&image, image.root);
         fill(&image, file, 9, 3 * SIM_PAGE);
         sync(file);
         sim_inode_truncate(&image, file, 100);
@@ -149,9 +150,9 @@ static void entries_without_a_sync_of_the_folder_are_lost_or_kept(void **state) 
         struct sim_image image;
         sim_image_init(&image, seed, 100);
         struct sim_inode *old = file_create(&image, "old");
-        sim_folder_flush(image.root);
+        sim_folder_flush(&image, image.root);
         struct sim_inode *file = file_create(&image, "new");
-        sim_folder_change(&image, image.root, &(struct sim_entry){(char *)"old", NULL}, 1);
+        sim_folder_change(&image, image.root, &(struct sim_entry){(char *)"old", NULL}, 1, false);
         assert_null(sim_image_find(&image, "old", NULL, NULL));
         sim_image_power_loss(&image);
         struct sim_inode *now = sim_image_find(&image, "new", NULL, NULL);
@@ -170,9 +171,9 @@ static void a_rename_happens_wholly_or_not_at_all(void **state) {
         struct sim_image image;
         sim_image_init(&image, seed, 100);
         struct sim_inode *a = file_create(&image, "a"), *b = file_create(&image, "b");
-        sim_folder_flush(image.root);
+        sim_folder_flush(&image, image.root);
         struct sim_entry set[] = {{(char *)"b", a}, {(char *)"a", NULL}};
-        sim_folder_change(&image, image.root, set, 2);
+        sim_folder_change(&image, image.root, set, 2, false);
         sim_image_power_loss(&image);
         struct sim_inode *now_a = sim_image_find(&image, "a", NULL, NULL);
         struct sim_inode *now_b = sim_image_find(&image, "b", NULL, NULL);
@@ -180,6 +181,29 @@ static void a_rename_happens_wholly_or_not_at_all(void **state) {
         renamed += !now_a;
     }
     assert_true(renamed > 10 && renamed < SEEDS - 10);
+}
+
+static void a_rename_from_folder_to_folder_is_one_change(void **state) {
+    (void)state;
+    unsigned kept = 0;
+    for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        struct sim_image image;
+        sim_image_init(&image, seed, 100);
+        struct sim_inode *file = file_create(&image, "a"), *folder = sim_inode_create(&image, true);
+        sim_folder_change(&image, image.root, &(struct sim_entry){(char *)"d", folder}, 1, false);
+        sim_folder_flush(&image, image.root);
+        sim_folder_change(&image, folder, &(struct sim_entry){(char *)"b", file}, 1, false);
+        sim_folder_change(&image, image.root, &(struct sim_entry){(char *)"a", NULL}, 1, true);
+        if (seed % 2) {
+            sim_folder_flush(&image, folder);
+        }
+        sim_image_power_loss(&image);
+        bool moved = sim_image_find(&image, "d/b", NULL, NULL) != NULL;
+        assert_true(moved == (sim_image_find(&image, "a", NULL, NULL) == NULL));
+        assert_true(moved || seed % 2 == 0);
+        kept += moved;
+    }
+    assert_true(kept > SEEDS / 2 + 10 && kept < SEEDS - 10);
 }
 
 static void a_direct_write_is_on_the_media_when_it_is_done_and_torn_before(void **state) {
@@ -191,7 +215,7 @@ static void a_direct_write_is_on_the_media_when_it_is_done_and_torn_before(void 
         struct sim_image image;
         sim_image_init(&image, seed, 100);
         struct sim_inode *file = file_create(&image, "a");
-        sim_folder_flush(image.root);
+        sim_folder_flush(&image, image.root);
         fill(&image, file, 1, 4 * SIM_PAGE);
         sync(file);
         struct sim_flight *flight = sim_flight_begin(&image, file, bytes, 0, sizeof(bytes), true);
@@ -218,7 +242,7 @@ static void a_direct_write_without_dsync_is_lost_with_the_power(void **state) {
         struct sim_image image;
         sim_image_init(&image, seed, 100);
         struct sim_inode *file = file_create(&image, "a");
-        sim_folder_flush(image.root);
+        sim_folder_flush(&image, image.root);
         fill(&image, file, 1, SIM_PAGE);
         sync(file);
         sim_flight_end(&image, sim_flight_begin(&image, file, bytes, 0, sizeof(bytes), false));
@@ -240,6 +264,7 @@ int main(void) {
         cmocka_unit_test(a_failed_write_back_leaves_the_page_clean_and_the_device_old),
         cmocka_unit_test(entries_without_a_sync_of_the_folder_are_lost_or_kept),
         cmocka_unit_test(a_rename_happens_wholly_or_not_at_all),
+        cmocka_unit_test(a_rename_from_folder_to_folder_is_one_change),
         cmocka_unit_test(a_direct_write_is_on_the_media_when_it_is_done_and_torn_before),
         cmocka_unit_test(a_direct_write_without_dsync_is_lost_with_the_power),
     };
