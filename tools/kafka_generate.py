@@ -16,7 +16,7 @@ SCALARS = {'bool': ('BOOL', 'bool', 1), 'int8': ('INT8', 'int8_t', 1),
            'int16': ('INT16', 'int16_t', 2), 'uint16': ('UINT16', 'uint16_t', 2),
            'int32': ('INT32', 'int32_t', 4), 'uint32': ('UINT32', 'uint32_t', 4),
            'int64': ('INT64', 'int64_t', 8), 'float64': ('FLOAT64', 'double', 8),
-           'uuid': ('UUID', 'struct esk_kafka_uuid', 16)}
+           'uuid': ('UUID', 'struct esk_kafka_uuid', 16)}  # kind, C type, bytes on the wire
 TEXTS = {'string': 'STRING', 'bytes': 'BYTES', 'records': 'RECORDS'}
 
 
@@ -200,9 +200,12 @@ class Generator:
         if inner and not field['type'].startswith('[]') and self.nullable_struct(field):
             flags.append('ESK_KAFKA_POINTER')
         layout_text = f'&layouts[{layout}]' if layout is not None else 'NULL'
+        member = f'((struct {self.c_name(spec)} *)0)->{snake(field["name"])}'
+        stride = f'sizeof(*{member}.items)' if field['type'].startswith('[]') else '0'
         return (f'{{ESK_KAFKA_{kind}, ESK_KAFKA_{element}, {" | ".join(flags) or 0}, '
                 f'{field.get("tag", 0) if tagged else 0}, '
                 f'offsetof(struct {self.c_name(spec)}, {snake(field["name"])}), '
+                f'sizeof({member}), {stride}, '
                 f'&fields[{self.field_index[spec["name"], field["name"]]}], {layout_text}}}')
 
     def layout(self, spec, version):
@@ -234,13 +237,14 @@ class Generator:
         out += self.defaults
         out.append('\nstatic const struct esk_kafka_field fields[] = {\n')
         out += self.fields
-        out.append('};\n\nstatic const struct esk_kafka_layout layouts[];\n\n')
+        out.append('};\n\nstatic const struct esk_kafka_layout layouts[];\n'
+                   'static const struct esk_kafka_op no_ops[] = {{.field = NULL}};\n\n')
         rows = []
         for index, (name, title, plain, tagged, flexible, partial) in enumerate(self.layouts):
             if plain or tagged:
                 out.append(f'static const struct esk_kafka_op ops_{index}[] = {{\n    '
                            + ',\n    '.join(plain + tagged) + '};\n')
-            ops = f'ops_{index}' if plain or tagged else 'NULL'
+            ops = f'ops_{index}' if plain or tagged else 'no_ops'
             tags = f'offsetof(struct {name}, unknown_tags)' if flexible else '0'
             rows.append(f'    {{{ops}, {len(plain)}, {len(tagged)}, {str(flexible).lower()}, '
                         f'{str(partial).lower()}, {tags}, sizeof(struct {name}), '

@@ -108,7 +108,8 @@ static uint64_t settle(struct stream *stream) {
     size_t count = stream->pieces.size / sizeof(struct piece);
     uint64_t end = 0;
     size_t kept = 0;
-    qsort(pieces, count, sizeof(pieces[0]), by_position);
+    if (count > 0)
+        qsort(pieces, count, sizeof(pieces[0]), by_position);
     for (size_t i = 0; i < count; i++) {
         uint64_t piece_end = pieces[i].position + pieces[i].bytes.size;
         if (pieces[i].position > end)

@@ -133,27 +133,6 @@ static bool read_scalar(struct reader *r, unsigned kind, const char *name,
     }
 }
 
-static size_t stride_of(const struct esk_kafka_op *op) {
-    switch (op->element) {
-    case ESK_KAFKA_STRUCT:
-        return op->layout->struct_bytes;
-    case ESK_KAFKA_BOOL:
-    case ESK_KAFKA_INT8:
-        return 1;
-    case ESK_KAFKA_INT16:
-    case ESK_KAFKA_UINT16:
-        return 2;
-    case ESK_KAFKA_INT32:
-    case ESK_KAFKA_UINT32:
-        return 4;
-    case ESK_KAFKA_INT64:
-    case ESK_KAFKA_FLOAT64:
-        return 8;
-    default:
-        return 16; /* uuid or slice */
-    }
-}
-
 static bool read_array(struct reader *r, const struct esk_kafka_op *op,
                        const struct esk_json_value *value, void *out) {
     const char *name = op->field->json_name;
@@ -169,7 +148,7 @@ static bool read_array(struct reader *r, const struct esk_kafka_op *op,
     struct esk_json_iterator each = esk_json_each(value);
     while (esk_json_next_element(&each, &element))
         count++;
-    size_t stride = stride_of(op);
+    size_t stride = op->stride;
     uint8_t *items = esk_arena_alloc_array(r->arena, count, stride);
     each = esk_json_each(value);
     for (size_t i = 0; esk_json_next_element(&each, &element); i++) {

@@ -194,23 +194,9 @@ static bool encode_inner(struct encoder *e, const struct esk_kafka_op *op, const
     return value == NULL || encode_struct(e, op->layout, value);
 }
 
-static inline __attribute__((always_inline)) bool
-encode_op(struct encoder *e, const struct esk_kafka_op *op, const uint8_t *member) {
+static bool encode_variable(struct encoder *e, const struct esk_kafka_op *op,
+                            const uint8_t *member) {
     switch (op->kind) {
-#define FIXED(name)                                                                                \
-    case name:                                                                                     \
-        done(e, encode_fixed(name, member, room(e, FIXED_BYTES_MAX)));                             \
-        return true;
-        FIXED(ESK_KAFKA_BOOL)
-        FIXED(ESK_KAFKA_INT8)
-        FIXED(ESK_KAFKA_INT16)
-        FIXED(ESK_KAFKA_UINT16)
-        FIXED(ESK_KAFKA_INT32)
-        FIXED(ESK_KAFKA_UINT32)
-        FIXED(ESK_KAFKA_INT64)
-        FIXED(ESK_KAFKA_FLOAT64)
-        FIXED(ESK_KAFKA_UUID)
-#undef FIXED
     case ESK_KAFKA_ARRAY:
     case ESK_KAFKA_COMPACT_ARRAY:
         return encode_array(e, op, (const struct esk_kafka_array *)(const void *)member);
@@ -220,6 +206,13 @@ encode_op(struct encoder *e, const struct esk_kafka_op *op, const uint8_t *membe
         return encode_slice(e, op, op->kind, op->flags,
                             (const struct esk_slice *)(const void *)member);
     }
+}
+
+static bool encode_op(struct encoder *e, const struct esk_kafka_op *op, const uint8_t *member) {
+    if (op->kind >= ESK_KAFKA_STRING)
+        return encode_variable(e, op, member);
+    done(e, encode_fixed(op->kind, member, room(e, FIXED_BYTES_MAX)));
+    return true;
 }
 
 static const struct esk_kafka_unknown_tag *unknown_of(const struct esk_kafka_layout *layout,
@@ -276,17 +269,37 @@ static inline uint32_t known_tags(const struct esk_kafka_layout *layout, const u
     uint32_t known = 0;
     const struct esk_kafka_op *tagged = layout->ops + layout->plain_count;
     for (unsigned i = 0; i < layout->tagged_count; i++)
-        if (!esk_kafka_is_default(&tagged[i], layout, body))
+        if (memcmp(body + tagged[i].offset, (const uint8_t *)layout->defaults + tagged[i].offset,
+                   tagged[i].size) != 0 &&
+            !esk_kafka_is_default(&tagged[i], layout, body))
             known |= 1U << i;
     return known;
 }
 
+/* Runs of fixed-size members are written with one look at the room that is left. */
+static bool encode_plain(struct encoder *e, const struct esk_kafka_layout *layout,
+                         const uint8_t *body) {
+    const struct esk_kafka_op *op = layout->ops;
+    const struct esk_kafka_op *end = op + layout->plain_count;
+    while (op < end) {
+        if (op->kind >= ESK_KAFKA_STRING) {
+            if (!encode_variable(e, op, body + op->offset))
+                return false;
+            op++;
+            continue;
+        }
+        uint8_t *at = room(e, (size_t)(end - op) * FIXED_BYTES_MAX);
+        for (; op < end && op->kind < ESK_KAFKA_STRING; op++)
+            at = encode_fixed(op->kind, body + op->offset, at);
+        done(e, at);
+    }
+    return true;
+}
+
 static bool encode_struct(struct encoder *e, const struct esk_kafka_layout *layout,
                           const uint8_t *body) {
-    const struct esk_kafka_op *end = layout->ops + layout->plain_count;
-    for (const struct esk_kafka_op *op = layout->ops; op < end; op++)
-        if (!encode_op(e, op, body + op->offset))
-            return false;
+    if (!encode_plain(e, layout, body))
+        return false;
     if (!layout->flexible)
         return true;
     uint32_t known = layout->tagged_count ? known_tags(layout, body) : 0;

@@ -14,6 +14,9 @@ static bool scan_op(struct esk_kafka_scan *scan, const struct esk_kafka_node *pa
 
 void esk_kafka_scan_init(struct esk_kafka_scan *scan, struct esk_slice bytes,
                          const struct esk_kafka_visitor *visitor) {
+    static const uint8_t nothing = 0;
+    if (bytes.data == NULL)
+        bytes = esk_slice(&nothing, 0);
     *scan = (struct esk_kafka_scan){
         .start = bytes.data, .at = bytes.data, .end = bytes.data + bytes.size, .visitor = visitor};
     esk_buffer_init(&scan->scratch);

@@ -47,7 +47,9 @@ struct esk_kafka_op {
     uint8_t element; /* that of an array's elements */
     uint8_t flags;
     uint8_t tag;
-    uint32_t offset; /* of the member in the C struct, bytes */
+    uint16_t offset; /* of the member in the C struct, bytes */
+    uint16_t size;   /* of the member, bytes */
+    uint16_t stride; /* of an array's elements in memory, bytes */
     const struct esk_kafka_field *field;
     const struct esk_kafka_layout *layout; /* of the struct, or of the array's struct elements */
 };

@@ -9,6 +9,10 @@
 /* Behind the uvarint, or NULL when the bytes end or a sixth would be needed. */
 static inline const uint8_t *eski_uvarint_read(const uint8_t *at, const uint8_t *end,
                                                uint32_t *value) {
+    if (at < end && *at < 0x80) { /* nearly always */
+        *value = *at;
+        return at + 1;
+    }
     uint32_t result = 0;
     for (unsigned shift = 0; shift < 35 && at < end; shift += 7) {
         uint8_t byte = *at++;
