@@ -81,6 +81,9 @@ enum esk_err eski_explain(enum esk_err err, struct esk_error *error) {
     if (err == ESK_ERR_NO_SPACE) {
         return esk_fail(error, err, "the disk is full: nothing was written");
     }
+    if (err == ESK_ERR_AGAIN) {
+        return esk_fail(error, err, "the disk is full: this may be written when there is room");
+    }
     if (err == ESK_ERR_UNAVAILABLE) {
         return esk_fail(error, err, "the broker is starting or shutting down");
     }

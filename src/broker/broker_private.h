@@ -49,6 +49,7 @@ struct esk_broker {
     atomic_bool failed;
     atomic_uint waiting;    /* shards that start or stop has not heard of */
     atomic_uint operations; /* that a stop has heard of */
+    atomic_uint full;       /* and shards whose disk is full */
 };
 
 static inline void eski_begin(struct esk_broker_shard *shard) {

@@ -1,211 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Produce: check everything, route each record, build one batch per partition, hand each to the
- * shard that owns the partition, answer when all are in.
+/* Produce: check everything, route each record, build one batch per partition (produce_prepare.c),
+ * hand each to the shard that owns the partition, answer when all are in.
  *
  * Invariants: nothing is written unless every record passed; records of one request for one
- * partition keep their order and share one batch; parts go out in the order of the requests, so a
- * connection's produces to one partition keep theirs. When a part fails after others were written
- * the answer is an error and those stay. */
-#include "broker/broker_private.h"
-
-#include "base/assert.h"
-#include "model/limits.h"
-#include "model/record_batch.h"
+ * partition keep their order and share one batch; small requests go out in the order of the calls,
+ * a large one is prepared in a helper first: a door that needs order waits for it (HTTP serves one
+ * request of a connection at a time). When a part fails after others were written the answer is an
+ * error and those stay. */
+#include "broker/produce_private.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#define RECORD_OVERHEAD_BYTES 24    /* a guess for the batch's first size; it grows beyond */
-#define BATCH_BYTES_MAX (15u << 20) /* one journal entry holds 16 MiB */
-
-struct job;
-
-/* One partition's batch. */
-struct part {
-    struct esk_mail mail;
-    struct job *job;
-    struct esk_broker_shard *owner;
-    uint32_t partition;
-    uint32_t record_count;
-    uint64_t size_hint;
-    struct esk_batch_builder builder;
-    struct esk_submit submit;
-    uint64_t next_offset; /* while the answer is made */
-    enum esk_err err;
-};
-
-struct job {
-    struct esk_mail mail; /* for answers that need no other shard */
-    struct esk_broker_shard *home;
-    struct esk_produce *produce;
-    uint64_t first_group;
-    uint32_t part_count;
-    uint32_t waiting;
-    enum esk_err err;
-    struct part parts[];
-};
-
-/* --- checks and routing ------------------------------------------------------------------------
- */
-
-static uint64_t record_bytes(const struct esk_produce_record *record) {
-    uint64_t bytes = record->key.size + record->value.size;
-    for (uint32_t i = 0; i < record->header_count; i++) {
-        bytes += record->headers[i].name.size + record->headers[i].value.size;
-    }
-    return bytes;
-}
-
-static enum esk_err route(struct esk_broker_shard *shard, struct esk_produce *produce,
-                          const struct esk_topic *topic) {
-    uint64_t limit = shard->broker->options.record_bytes_max;
-    for (uint32_t i = 0; i < produce->record_count; i++) {
-        struct esk_produce_record *record = &produce->records[i];
-        uint64_t bytes = record_bytes(record);
-        if (bytes > limit) {
-            return esk_fail(&produce->error, ESK_ERR_TOO_LARGE,
-                            "records[%u] has %llu bytes; a record may have %llu", i,
-                            (unsigned long long)bytes, (unsigned long long)limit);
-        }
-        record->duplicate = false;
-        if (record->partition != ESK_PARTITION_ANY) {
-            if (record->partition < 0) {
-                return esk_fail(&produce->error, ESK_ERR_INVALID,
-                                "records[%u].partition must be 0 or more", i);
-            }
-            if ((uint32_t)record->partition >= topic->partition_count) {
-                return eski_unknown_partition(produce->topic, (uint64_t)record->partition,
-                                              &produce->error);
-            }
-            record->written_partition = (uint32_t)record->partition;
-        }
-    }
-    /* Only a request that passed moves the round-robin. */
-    for (uint32_t i = 0; i < produce->record_count; i++) {
-        struct esk_produce_record *record = &produce->records[i];
-        if (record->partition != ESK_PARTITION_ANY) {
-            continue;
-        }
-        record->written_partition =
-            record->key.data != NULL
-                ? (uint32_t)esk_partition_for_key(topic->config.partitioner, record->key,
-                                                  (int32_t)topic->partition_count)
-                : atomic_fetch_add_explicit(&topic->cursor->next, 1, memory_order_relaxed) %
-                      topic->partition_count;
-    }
-    return ESK_OK;
-}
-
-/* --- parts -------------------------------------------------------------------------------------
- */
-
-/* Numbers the partitions of the request in order of appearance; a record's part is kept in its
- * written_offset until the answer. slots: one per partition of the topic, zero, or NULL when all
- * records go to one partition. Returns the number of parts. */
-static uint32_t number_parts(struct esk_produce *produce, uint32_t *slots) {
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < produce->record_count; i++) {
-        struct esk_produce_record *record = &produce->records[i];
-        uint32_t *slot = &slots[record->written_partition];
-        if (*slot == 0) {
-            *slot = ++count;
-        }
-        record->written_offset = *slot - 1;
-    }
-    return count;
-}
-
-static struct job *job_create(struct esk_broker_shard *shard, struct esk_produce *produce,
-                              uint64_t first_group, uint32_t part_count) {
-    struct job *job = esk_alloc_zeroed(1, sizeof(*job) + part_count * sizeof(struct part));
-    job->home = shard;
-    job->produce = produce;
-    job->first_group = first_group;
-    job->part_count = part_count;
-    return job;
-}
-
-static struct job *split(struct esk_broker_shard *shard, struct esk_produce *produce,
-                         const struct esk_topic *topic) {
-    uint32_t count = 1;
-    if (produce->record_count == 1 || topic->partition_count == 1) {
-        for (uint32_t i = 0; i < produce->record_count; i++) {
-            produce->records[i].written_offset = 0;
-        }
-    } else {
-        uint32_t *slots = esk_alloc_zeroed(topic->partition_count, sizeof(*slots));
-        count = number_parts(produce, slots);
-        free(slots);
-    }
-    struct job *job = job_create(shard, produce, topic->first_group, count);
-    for (uint32_t i = 0; i < produce->record_count; i++) {
-        const struct esk_produce_record *record = &produce->records[i];
-        struct part *part = &job->parts[record->written_offset];
-        part->partition = record->written_partition;
-        part->record_count++;
-        part->size_hint += RECORD_OVERHEAD_BYTES + record->key.size + record->value.size;
-    }
-    return job;
-}
-
-static enum esk_err add_record(struct part *part, const struct esk_produce_record *record) {
-    struct esk_record_header few[8];
-    struct esk_record_header *headers = few;
-    if (record->header_count > 8) {
-        headers = esk_alloc(record->header_count * sizeof(*headers));
-    }
-    for (uint32_t i = 0; i < record->header_count; i++) {
-        headers[i] = (struct esk_record_header){record->headers[i].name, record->headers[i].value};
-    }
-    enum esk_err err = esk_batch_builder_add(&part->builder, record->key, record->value, headers,
-                                             (int32_t)record->header_count);
-    if (headers != few) {
-        free(headers);
-    }
-    return err;
-}
-
-static enum esk_err build(struct job *job) {
-    struct esk_produce *produce = job->produce;
-    int64_t now_ms = esk_wall_ms(job->home->broker->options.platform);
-    for (uint32_t i = 0; i < job->part_count; i++) {
-        struct part *part = &job->parts[i];
-        part->job = job;
-        part->owner = eski_owner(job->home->broker, job->first_group + part->partition);
-        esk_batch_builder_begin(&part->builder, now_ms, ESK_BATCH_HEADER_BYTES + part->size_hint);
-    }
-    enum esk_err err = ESK_OK;
-    for (uint32_t i = 0; i < produce->record_count && err == ESK_OK; i++) {
-        err = add_record(&job->parts[produce->records[i].written_offset], &produce->records[i]);
-    }
-    for (uint32_t i = 0; i < job->part_count; i++) {
-        struct part *part = &job->parts[i];
-        if (err == ESK_OK) {
-            part->submit.block = esk_batch_builder_finish(&part->builder);
-            part->submit.timestamp_ms = now_ms;
-            part->submit.record_count = part->record_count;
-            part->submit.kind = ESK_ENTRY_BATCH;
-            if (part->submit.block->size > BATCH_BYTES_MAX) {
-                err = ESK_ERR_TOO_LARGE;
-            }
-        } else {
-            esk_batch_builder_abandon(&part->builder);
-        }
-    }
-    if (err != ESK_OK) {
-        for (uint32_t i = 0; i < job->part_count; i++) {
-            esk_block_release(job->parts[i].submit.block);
-        }
-        return esk_fail(&produce->error, err,
-                        "one partition's records of the request pass %u bytes", BATCH_BYTES_MAX);
-    }
-    return ESK_OK;
-}
+#define LOOP_RECORDS_MAX 4096       /* prepared in the loop: about 0.1 us each */
+#define LOOP_BYTES_MAX (256u << 10) /* likewise: copying and checksumming takes about 0.1 ms */
 
 /* --- the way there and back --------------------------------------------------------------------
  */
 
-static void answer(struct job *job) {
+static void answer(struct eski_produce_job *job) {
     struct esk_produce *produce = job->produce;
     enum esk_err err = ESK_OK;
     for (uint32_t i = 0; i < job->part_count && err == ESK_OK; i++) {
@@ -226,14 +38,14 @@ static void answer(struct job *job) {
 }
 
 static void part_back(struct esk_mail *mail) {
-    struct job *job = ESK_CONTAINER(mail, struct part, mail)->job;
+    struct eski_produce_job *job = ESK_CONTAINER(mail, struct eski_produce_part, mail)->job;
     if (--job->waiting == 0) {
         answer(job);
     }
 }
 
 static void part_written(struct esk_submit *submit, enum esk_err err) {
-    struct part *part = ESK_CONTAINER(submit, struct part, submit);
+    struct eski_produce_part *part = ESK_CONTAINER(submit, struct eski_produce_part, submit);
     part->err = err;
     if (part->owner == part->job->home) {
         part_back(&part->mail);
@@ -243,12 +55,12 @@ static void part_written(struct esk_submit *submit, enum esk_err err) {
 }
 
 static void part_fail(struct esk_mail *mail) {
-    struct part *part = ESK_CONTAINER(mail, struct part, mail);
+    struct eski_produce_part *part = ESK_CONTAINER(mail, struct eski_produce_part, mail);
     part_written(&part->submit, ESK_ERR_NOT_FOUND);
 }
 
 static void part_run(struct esk_mail *mail) {
-    struct part *part = ESK_CONTAINER(mail, struct part, mail);
+    struct eski_produce_part *part = ESK_CONTAINER(mail, struct eski_produce_part, mail);
     struct esk_partition *partition =
         esk_shard_find(part->owner->log, part->job->first_group + part->partition);
     part->submit.done = part_written;
@@ -260,10 +72,10 @@ static void part_run(struct esk_mail *mail) {
     esk_partition_submit(partition, &part->submit);
 }
 
-static void send(struct job *job) {
+static void send(struct eski_produce_job *job) {
     job->waiting = job->part_count;
     for (uint32_t i = 0; i < job->part_count; i++) {
-        struct part *part = &job->parts[i];
+        struct eski_produce_part *part = &job->parts[i];
         if (part->owner == job->home) {
             part_run(&part->mail);
         } else {
@@ -272,35 +84,91 @@ static void send(struct job *job) {
     }
 }
 
-static void answer_run(struct esk_mail *mail) {
-    struct job *job = ESK_CONTAINER(mail, struct job, mail);
-    struct esk_produce *produce = job->produce;
-    enum esk_err err = job->err;
-    eski_end(job->home);
-    free(job);
-    produce->done(produce, err);
+/* --- the door's call ---------------------------------------------------------------------------
+ */
+
+/* A request that is prepared elsewhere, or only answered. */
+struct preparation {
+    struct esk_mail mail;
+    struct esk_broker_shard *home;
+    struct esk_produce *produce;
+    struct eski_produce_target target;
+    struct eski_produce_job *job;
+    enum esk_err err;
+};
+
+static void prepared(struct esk_mail *mail) {
+    struct preparation *preparation = ESK_CONTAINER(mail, struct preparation, mail);
+    struct esk_broker_shard *home = preparation->home;
+    struct esk_produce *produce = preparation->produce;
+    struct eski_produce_job *job = preparation->job;
+    enum esk_err err = preparation->err;
+    if (preparation->target.cursor != NULL) {
+        esk_topic_cursor_release(preparation->target.cursor);
+    }
+    free(preparation);
+    if (job != NULL) {
+        send(job);
+    } else {
+        eski_end(home);
+        produce->done(produce, err);
+    }
+}
+
+static void prepare_run(struct esk_mail *mail) {
+    struct preparation *preparation = ESK_CONTAINER(mail, struct preparation, mail);
+    preparation->err = eski_produce_prepare(preparation->home, preparation->produce,
+                                            &preparation->target, &preparation->job);
+    eski_post(preparation->home, mail, prepared);
+}
+
+static struct preparation *preparation_create(struct esk_broker_shard *shard,
+                                              struct esk_produce *produce) {
+    struct preparation *preparation = esk_alloc_zeroed(1, sizeof(*preparation));
+    preparation->home = shard;
+    preparation->produce = produce;
+    return preparation;
 }
 
 static void answer_later(struct esk_broker_shard *shard, struct esk_produce *produce,
                          enum esk_err err) {
-    struct job *job = job_create(shard, produce, 0, 0);
-    job->err = err;
-    eski_post(shard, &job->mail, answer_run);
+    struct preparation *preparation = preparation_create(shard, produce);
+    preparation->err = err;
+    eski_post(shard, &preparation->mail, prepared);
+}
+
+/* Whether preparing the request would keep the loop too long. */
+static bool is_large(const struct esk_produce *produce) {
+    uint64_t bytes = 0;
+    if (produce->record_count > LOOP_RECORDS_MAX) {
+        return true;
+    }
+    for (uint32_t i = 0; i < produce->record_count; i++) {
+        bytes += produce->records[i].key.size + produce->records[i].value.size;
+    }
+    return bytes > LOOP_BYTES_MAX;
 }
 
 void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce) {
     eski_begin(shard);
     const struct esk_topic *topic = eski_serving_topic(shard, produce->topic);
-    enum esk_err err = topic == NULL ? eski_unknown_topic(produce->topic, &produce->error)
-                                     : route(shard, produce, topic);
-    if (err != ESK_OK || produce->record_count == 0) {
-        answer_later(shard, produce, err);
+    if (topic == NULL) {
+        answer_later(shard, produce, eski_unknown_topic(produce->topic, &produce->error));
         return;
     }
-    struct job *job = split(shard, produce, topic);
-    err = build(job);
-    if (err != ESK_OK) {
-        free(job);
+    const struct eski_produce_target target = {topic->first_group, topic->partition_count,
+                                               topic->config.partitioner, topic->cursor};
+    if (is_large(produce)) {
+        struct preparation *preparation = preparation_create(shard, produce);
+        preparation->target = target;
+        esk_topic_cursor_retain(target.cursor);
+        preparation->mail.run = prepare_run;
+        esk_post(shard->broker->helpers, &preparation->mail);
+        return;
+    }
+    struct eski_produce_job *job;
+    enum esk_err err = eski_produce_prepare(shard, produce, &target, &job);
+    if (job == NULL) {
         answer_later(shard, produce, err);
         return;
     }

@@ -20,6 +20,7 @@
 #define MOVE_BYTES (512u << 10)  /* a tail of this size is worth a write of its own */
 #define OPEN_FILES_MAX 1024      /* segment files a shard keeps open */
 #define POLL_NS UINT64_C(100000) /* how often a start or stop looks at its loops: 0.1 ms */
+#define FULL_PATIENCE_NS UINT64_C(1000000000) /* of a stop on a full disk: 1 s */
 
 /* States carried from journals of another layout, by group. */
 struct carried {
@@ -512,6 +513,10 @@ static void stop_run(struct esk_mail *mail) {
     esk_shard_stop(shard->log, shard_told, shard);
 }
 
+static enum esk_err failed_stop(struct esk_error *error) {
+    return esk_fail(error, ESK_ERR_IO, "the disk failed: the stop is not a clean one");
+}
+
 /* Those that were opened. */
 static enum esk_err close_journals(struct esk_broker *broker, struct esk_error *error) {
     atomic_store(&broker->waiting, broker->shard_count);
@@ -523,9 +528,7 @@ static enum esk_err close_journals(struct esk_broker *broker, struct esk_error *
             shard_told(shard);
         }
     }
-    return wait_for_shards(broker)
-               ? ESK_OK
-               : esk_fail(error, ESK_ERR_IO, "the disk failed: the stop is not a clean one");
+    return wait_for_shards(broker) ? ESK_OK : failed_stop(error);
 }
 
 enum esk_err esk_broker_start(const struct esk_broker_options *options, struct esk_broker **made,
@@ -565,6 +568,7 @@ static void drain_run(struct esk_mail *mail) {
     esk_timer_stop(shard->loop, &shard->retention_timer);
     esk_shard_end_waits(shard->log);
     atomic_fetch_add(&shard->broker->operations, shard->operations);
+    atomic_fetch_add(&shard->broker->full, !esk_shard_has_space(shard->log));
     shard_told(shard);
 }
 
@@ -572,30 +576,37 @@ static void drain_run(struct esk_mail *mail) {
  * operation counts in the shard where it began, until its answer there; a change of a topic counts
  * in shard 0 from its arrival on, which a round may miss by asking shard 0 before and the other one
  * behind: so two rounds must agree. */
-static bool drain(struct esk_broker *broker) {
+static enum esk_err drain(struct esk_broker *broker, struct esk_error *error) {
+    uint64_t patience_ns = FULL_PATIENCE_NS;
     for (unsigned quiet = 0; quiet < 2;) {
+        atomic_store(&broker->full, 0);
         atomic_store(&broker->operations, 0);
         atomic_store(&broker->waiting, broker->shard_count);
         for (uint32_t i = 0; i < broker->shard_count; i++) {
             eski_post(&broker->shards[i], &broker->shards[i].mail, drain_run);
         }
         if (!wait_for_shards(broker)) {
-            return false;
+            return failed_stop(error);
         }
         quiet = atomic_load(&broker->operations) == 0 ? quiet + 1 : 0;
         if (quiet == 0) {
             esk_pause(broker->options.platform, POLL_NS);
+            patience_ns -= atomic_load(&broker->full) > 0 ? POLL_NS : 0;
+        }
+        if (patience_ns == 0) {
+            return esk_fail(error, ESK_ERR_NO_SPACE,
+                            "the disk is full: changes in the journal wait for room");
         }
     }
-    return true;
+    return ESK_OK;
 }
 
 enum esk_err esk_broker_stop(struct esk_broker *broker, struct esk_error *error) {
     atomic_store(&broker->serving, false);
-    if (!drain(broker)) {
-        return esk_fail(error, ESK_ERR_IO, "the disk failed: the stop is not a clean one");
+    enum esk_err err = drain(broker, error);
+    if (err == ESK_OK) {
+        err = close_journals(broker, error);
     }
-    enum esk_err err = close_journals(broker, error);
     if (err == ESK_OK) {
         destroy(broker);
     }

@@ -185,6 +185,13 @@ static void applied(struct esk_submit *submit, enum esk_err err) {
     start_next(zero);
 }
 
+static void late(struct esk_submit *submit) {
+    struct eski_topic_job *job = ESK_CONTAINER(submit, struct eski_topic_job, submit);
+    struct esk_error error;
+    eski_explain(ESK_ERR_AGAIN, &error);
+    eski_topic_reply(job, ESK_ERR_AGAIN, &error);
+}
+
 /* Checks the job against the catalogue as it is now and makes its change. */
 static enum esk_err decide(struct eski_topic_job *job, struct esk_catalogue_change *change,
                            struct esk_error *error) {
@@ -253,6 +260,7 @@ static void start_next(struct esk_broker_shard *zero) {
             .frees_room = job->kind == ESKI_DELETE || job->kind == ESKI_FORGET,
             .block = esk_block_retain(job->payload),
             .done = applied,
+            .late = late,
         };
         esk_partition_submit(esk_shard_find(zero->log, ESK_CATALOGUE_GROUP), &job->submit);
     }

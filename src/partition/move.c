@@ -74,7 +74,7 @@ struct eski_move *eski_move_of_mail(struct esk_mail *mail) {
 }
 
 static uint64_t movable_index(const struct esk_partition *partition) {
-    if (ESK_MUTATED(SEGMENT_TAKES_UNDURABLE) || ESK_MUTATED(CHECKPOINT_TAKES_UNDURABLE)) {
+    if (ESK_MUTATED(SEGMENT_TAKES_UNDURABLE)) {
         return partition->applied_index;
     }
     return partition->durable_index < partition->applied_index ? partition->durable_index
@@ -316,7 +316,8 @@ static enum esk_err execute_run(struct eski_move *move, struct run *run) {
         err = esk_segment_append(run->file, run->position, move->slices + run->first_slice,
                                  run->slice_count, move->pause_ns, &move->error);
     }
-    if (err == ESK_OK && (run->seal || move->sync)) {
+    bool sync = run->seal || move->sync;
+    if (err == ESK_OK && sync && !ESK_MUTATED(CHECKPOINT_TAKES_UNDURABLE)) {
         err = esk_segment_sync(run->file, &move->error);
     }
     if (err != ESK_OK || !run->seal) {

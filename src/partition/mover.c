@@ -59,6 +59,7 @@ static void checkpoint_durable(struct esk_journal_append *append) {
     partition->checkpoint = checkpoint->state.checkpoint;
     partition->checkpointing = false;
     shard->checkpoints_out--;
+    shard->in_journal--;
     ESK_REACHED(CHECKPOINT);
     esk_counter_add(&shard->metrics.checkpoints, 1);
     free(checkpoint);
@@ -87,6 +88,8 @@ static void append_checkpoint(struct esk_partition *partition,
     checkpoint->append.durable = checkpoint_durable;
     partition->checkpointing = true;
     partition->shard->checkpoints_out++;
+    partition->shard->in_journal++;
+    eski_stall_arm(partition->shard);
     esk_deadlines_remove(&partition->shard->oldest, &partition->oldest);
     eski_partition_hold(partition);
     esk_journal_append(partition->shard->journal, &checkpoint->append);

@@ -61,8 +61,11 @@ struct esk_submit {
     uint32_t record_count;
     int64_t timestamp_ms; /* newest record's */
     /* In the loop, once, never inside the submit call. ESK_ERR_UNAVAILABLE, ESK_ERR_NO_SPACE,
-     * ESK_ERR_NOT_FOUND (deleted meanwhile). */
+     * ESK_ERR_NOT_FOUND (deleted meanwhile). ESK_ERR_AGAIN: the disk became full within the write;
+     * it may be written once there is room. */
     void (*done)(struct esk_submit *submit, enum esk_err err);
+    /* May be NULL. Else it is called in place of done with ESK_ERR_AGAIN, and done comes later. */
+    void (*late)(struct esk_submit *submit);
     uint64_t base_offset; /* out: of the batch's first record */
     struct esk_mail mail; /* internal, for errors */
     enum esk_err err;

@@ -110,8 +110,12 @@ struct esk_shard {
     struct esk_shard_metrics metrics;
 
     struct esk_link waiting; /* submits without room */
-    uint64_t tail_bytes;     /* admitted and not yet in segments */
-    uint64_t reserved_bytes; /* of them, what has a place in the ballast */
+    struct esk_timer stall_timer;
+    bool stall_armed;
+    size_t in_journal;                    /* entries on their way */
+    uint64_t persisted, persisted_before; /* entries; as of the last look */
+    uint64_t tail_bytes;                  /* admitted and not yet in segments */
+    uint64_t reserved_bytes;              /* of them, what has a place in the ballast */
     bool failed;
     bool started;
     bool no_waits; /* reads at the end of a log do not wait any more */
@@ -191,6 +195,8 @@ struct esk_block *eski_offset_payload(uint64_t offset); /* of a roll or log star
 void eski_submit_fail(struct esk_submit *submit, enum esk_err err);
 /* Takes an admitted submit. */
 void eski_submit_now(struct esk_submit *submit);
+void eski_stall_check(struct esk_timer *timer);
+void eski_stall_arm(struct esk_shard *shard);
 /* Begins the term: the group's first step of this life. */
 void eski_partition_begin(struct esk_partition *partition);
 

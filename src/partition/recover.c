@@ -84,6 +84,21 @@ static enum esk_err cut(struct esk_partition *partition, struct esk_error *error
     return err;
 }
 
+/* What a recovery that does not cut would take for the segment's end: the file's. */
+static uint64_t end_as_found(const struct esk_partition *partition) {
+    struct esk_segment *file;
+    size_t size = 1u << 20;
+    size_t got = 0;
+    if (esk_segment_open(partition->shard->options.storage, partition->group_id,
+                         partition->checkpoint.segment_offset, &file, NULL) == ESK_OK) {
+        uint8_t *bytes = esk_alloc(size);
+        esk_segment_read(file, bytes, size, 0, UINT64_MAX, 0, &got, NULL);
+        free(bytes);
+        esk_segment_release(file);
+    }
+    return got;
+}
+
 static enum esk_err recover_open(struct esk_partition *partition, bool on_disk,
                                  struct esk_error *error) {
     const struct esk_checkpoint *checkpoint = &partition->checkpoint;
@@ -99,6 +114,10 @@ static enum esk_err recover_open(struct esk_partition *partition, bool on_disk,
     segment->timestamp_ms = segment->written_timestamp_ms = checkpoint->segment_timestamp_ms;
     segment->on_disk = on_disk;
     segment->index_ready = checkpoint->segment_bytes == 0;
+    if (ESK_MUTATED(SEGMENTS_NOT_CUT) && on_disk) {
+        segment->bytes = segment->written = segment->synced = end_as_found(partition);
+        return ESK_OK;
+    }
     partition->uncut = on_disk;
     return ESK_OK;
 }

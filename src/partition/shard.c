@@ -43,6 +43,7 @@ enum esk_err esk_shard_recover(const struct esk_shard_options *options, struct e
     made->options.journal.room = room;
     made->options.journal.context = made;
     made->room_timer.run = room_timer;
+    made->stall_timer.run = eski_stall_check;
     esk_u64_map_init(&made->partitions);
     esk_list_init(&made->waiting);
     esk_list_init(&made->recent);
@@ -161,6 +162,7 @@ void esk_shard_start(struct esk_shard *shard, void (*done)(void *context), void 
 
 static void stopped(void *context) {
     struct esk_shard *shard = context;
+    esk_timer_stop(shard->loop, &shard->stall_timer);
     shard->journal = NULL;
     shard->done(shard->done_context);
 }
@@ -169,7 +171,7 @@ void eski_shard_step_stop(struct esk_shard *shard) {
     if (!shard->stopping || shard->journal == NULL || shard->closing) {
         return;
     }
-    bool settled = shard->failed || !shard->started ||
+    bool settled = shard->failed || !shard->started || !esk_shard_has_space(shard) ||
                    (esk_list_empty(&shard->waiting) && shard->checkpoints_out == 0 &&
                     (eski_mover_idle(shard) || shard->mover_stuck));
     if (!settled || eski_retention_runs(shard) || shard->moving || shard->growing ||
@@ -203,6 +205,11 @@ void esk_shard_stop(struct esk_shard *shard, void (*done)(void *context), void *
 
 /* --- look-ups ----------------------------------------------------------------------------------
  */
+
+bool esk_shard_has_space(const struct esk_shard *shard) {
+    enum esk_err err;
+    return esk_journal_has_room(shard->journal, &err) || err != ESK_ERR_NO_SPACE;
+}
 
 bool esk_shard_is_open(const struct esk_shard *shard) {
     return shard->journal != NULL;

@@ -65,6 +65,7 @@ void esk_shard_end_waits(struct esk_shard *shard);
 void esk_shard_stop(struct esk_shard *shard, void (*done)(void *context), void *context);
 
 bool esk_shard_is_open(const struct esk_shard *shard);
+bool esk_shard_has_space(const struct esk_shard *shard); /* false: the journal's disk is full */
 struct esk_loop *esk_shard_loop(const struct esk_shard *shard);
 struct esk_partition *esk_shard_find(const struct esk_shard *shard, uint64_t group_id);
 

@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+#define STALL_NS UINT64_C(2000000000) /* 2 s without room or progress: then nobody waits longer */
+
 static void fail_run(struct esk_mail *mail) {
     struct esk_submit *submit = ESK_CONTAINER(mail, struct esk_submit, mail);
     submit->done(submit, submit->err);
@@ -39,9 +41,17 @@ static void settle(struct eski_pending *pending) {
         return;
     }
     struct esk_partition *partition = pending->partition;
+    partition->shard->in_journal--;
     esk_list_remove(&pending->link);
     free(pending);
     eski_partition_let_go(partition);
+}
+
+void eski_stall_arm(struct esk_shard *shard) {
+    if (!shard->stall_armed) {
+        shard->stall_armed = true;
+        esk_timer_start(shard->loop, &shard->stall_timer, esk_loop_now_ns(shard->loop) + STALL_NS);
+    }
 }
 
 static void began_serving(struct esk_partition *partition) {
@@ -103,6 +113,7 @@ static void on_persisted(struct esk_journal_append *append) {
         .term = append->entry.term,
     };
     struct esk_update update;
+    partition->shard->persisted++;
     eski_partition_hold(partition);
     if (!partition->removed) {
         eski_mover_note(partition, append->position);
@@ -141,6 +152,44 @@ static struct eski_pending *pending_create(struct esk_partition *partition, uint
     return pending;
 }
 
+/* --- a disk that became full within a write ----------------------------------------------------
+ */
+
+/* Nobody is to wait for room without bound. */
+static void tell_late(struct esk_partition *partition) {
+    for (struct esk_link *link = partition->unapplied; link != NULL && link != &partition->pending;
+         link = link->next) {
+        struct eski_pending *pending = ESK_CONTAINER(link, struct eski_pending, link);
+        struct esk_submit *submit = pending->submit;
+        if (submit != NULL && submit->late == NULL) {
+            answer(pending, ESK_ERR_AGAIN);
+        } else if (submit != NULL) {
+            void (*late)(struct esk_submit *) = submit->late;
+            submit->late = NULL;
+            late(submit);
+        }
+    }
+}
+
+void eski_stall_check(struct esk_timer *timer) {
+    struct esk_shard *shard = ESK_CONTAINER(timer, struct esk_shard, stall_timer);
+    enum esk_err err;
+    bool stalled = shard->persisted == shard->persisted_before && !shard->failed &&
+                   !esk_journal_has_room(shard->journal, &err) && err == ESK_ERR_NO_SPACE;
+    size_t position = 0;
+    uint64_t group_id;
+    void *partition;
+    while (stalled && esk_u64_map_next(&shard->partitions, &position, &group_id, &partition)) {
+        tell_late(partition);
+    }
+    shard->persisted_before = shard->persisted;
+    shard->stall_armed = false;
+    if (shard->in_journal > 0) {
+        eski_stall_arm(shard);
+    }
+    eski_shard_step_stop(shard); /* which does not wait for room */
+}
+
 /* Hands the entry to the journal. */
 static void queue(struct eski_pending *pending) {
     struct esk_partition *partition = pending->partition;
@@ -152,6 +201,8 @@ static void queue(struct eski_pending *pending) {
     if (partition->unapplied == NULL) {
         partition->unapplied = &pending->link;
     }
+    partition->shard->in_journal++;
+    eski_stall_arm(partition->shard);
     eski_partition_hold(partition);
     esk_journal_append(partition->shard->journal, &pending->append);
 }

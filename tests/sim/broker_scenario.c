@@ -278,6 +278,7 @@ static void live(struct life *life, bool calm) {
         file_repair(&life->file);
     }
     sim_world_end(&run->world, power_loss);
+    bc_note_segments(bs, sim_image_find(&run->world.image, GROUPS, NULL, NULL));
 }
 
 /* --- damage at rest ----------------------------------------------------------------------------
