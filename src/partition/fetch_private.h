@@ -6,7 +6,7 @@
 
 #include "partition/partition_private.h"
 
-#define ESKI_FETCH_BYTES_MIN (64u << 10) /* one read of a file: at least a disk's read-ahead */
+#define ESKI_FETCH_BYTES_MIN (64u << 10)  /* one read of a file: at least a disk's read-ahead */
 #define ESKI_FETCH_BYTES_MAX (256u << 10) /* read and checked in about 0.1 ms when it is cached */
 
 /* One read of a segment file. In the loop, or in a helper while the loop leaves it alone. */

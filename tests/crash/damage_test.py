@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data folders that are damaged, of another version, read-only or in use: the broker refuses to
-start and names the file, or serves what is intact; a wrong record never comes out, and what a refusal
-found is all there once the damage is undone."""
+start and names the file, or serves what is intact; a wrong record never comes out, and what a
+refusal found is all there once the damage is undone."""
 import http.client
 import pathlib
 import shutil
@@ -266,7 +266,7 @@ def test_a_read_only_folder_is_refused_and_left_as_it_is(make_broker, folder):
 
 
 def test_a_journal_damaged_below_what_was_vouched_for_is_refused(make_broker, data_root):
-    """After kill -9 the journal alone has the records; an idle journal vouches for its last frame."""
+    """After kill -9 the journal alone has the records; idle, it vouches for its last frame."""
     broker = make_broker("--shards", "1")
     client = broker.client()
     client.create_topic("log", PARTITIONS)
