@@ -212,22 +212,24 @@ class Generator:
         """The index of the layout of a struct in a version; equal ones are shared."""
         spec = spec if spec.get('root') else self.declared[spec['name']]
         flexible = has(self.definition['flexibleVersions'], version)
-        plain, tagged, untouched = [], [], False
+        plain, tagged, untouched, other_tags = [], [], False, 0
         for field in spec['fields']:
             is_tagged = has(field.get('taggedVersions'), version)
             present = has(field.get('versions', field.get('taggedVersions')), version)
             if not present:
                 untouched = True
+                if 'tag' in field:
+                    other_tags |= 1 << field['tag']
             elif is_tagged:
                 tagged.append((field['tag'], self.op(spec, field, version, flexible, True)))
             else:
                 plain.append(self.op(spec, field, version, flexible, False))
         tagged = [op for _, op in sorted(tagged)]
         name = self.c_name(spec)
-        key = (name, tuple(plain), tuple(tagged), flexible)
+        key = (name, tuple(plain), tuple(tagged), flexible, other_tags)
         if key not in self.layout_index:
             self.layout_index[key] = len(self.layouts)
-            self.layouts.append((name, spec['name'], plain, tagged, flexible,
+            self.layouts.append((name, spec['name'], plain, tagged, flexible, other_tags,
                                  untouched or bool(tagged) or
                                  (not flexible and self.definition['flexibleVersions'] != 'none')))
         return self.layout_index[key]
@@ -240,14 +242,14 @@ class Generator:
         out.append('};\n\nstatic const struct esk_kafka_layout layouts[];\n'
                    'static const struct esk_kafka_op no_ops[] = {{.field = NULL}};\n\n')
         rows = []
-        for index, (name, title, plain, tagged, flexible, partial) in enumerate(self.layouts):
+        for index, (name, title, plain, tagged, flexible, other, partial) in enumerate(self.layouts):
             if plain or tagged:
                 out.append(f'static const struct esk_kafka_op ops_{index}[] = {{\n    '
                            + ',\n    '.join(plain + tagged) + '};\n')
             ops = f'ops_{index}' if plain or tagged else 'no_ops'
             tags = f'offsetof(struct {name}, unknown_tags)' if flexible else '0'
             rows.append(f'    {{{ops}, {len(plain)}, {len(tagged)}, {str(flexible).lower()}, '
-                        f'{str(partial).lower()}, {tags}, sizeof(struct {name}), '
+                        f'{str(partial).lower()}, {other}, {tags}, sizeof(struct {name}), '
                         f'&{name}_default, "{title}"}},\n')
         out.append('\nstatic const struct esk_kafka_layout layouts[] = {\n' + ''.join(rows)
                    + '};\n\n')

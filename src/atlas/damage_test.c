@@ -95,6 +95,11 @@ static void damage_names_the_field_and_the_byte(void **state) {
            "Metadata request v4: Topics: its length says 5 elements, only 4 bytes are left\","
            "\"offset\":14");
     expect("response Heartbeat 0", "0000000400000000", "ErrorCode: expected 2 bytes, 0 are left");
+    /* Tag 0 only came with version 1. */
+    expect("request BrokerHeartbeat 0",
+           "00000025003f0000000000000000000000000000000000000000000000000000000000000001000101",
+           "BrokerHeartbeat request v0: expected a tag of this version, 0 is only in others\","
+           "\"offset\":38");
     expect("data OffsetCommitKey 0", "0002000161000162", "record type: expected 1, found 2");
     expect("request Nothing 0", "00", "there is no request named Nothing");
     expect("request Fetch 99", "00", "Fetch request has no version 99");

@@ -226,6 +226,8 @@ static const uint8_t *keep_unknown(struct decoder *d, struct esk_kafka_unknown_t
                                    uint32_t tag, uint32_t size, const uint8_t *at) {
     if ((int32_t)size < 0 || (int32_t)size > d->end - at)
         return NULL;
+    if (tag < 32 && (layout->other_tags >> tag & 1))
+        return NULL;
     struct esk_kafka_unknown_tag *unknown = take(d, sizeof(*unknown));
     if (unknown == NULL)
         return NULL;

@@ -243,6 +243,8 @@ static bool encode_tags(struct encoder *e, const struct esk_kafka_layout *layout
         if ((int64_t)u->tag <= previous || u->data.size > INT32_MAX)
             return refuse(e, &nothing, "unknown tags are not in ascending order");
         previous = u->tag;
+        if (u->tag < 32 && (layout->other_tags >> u->tag & 1))
+            return refuse(e, &nothing, "an unknown tag is one of other versions");
         for (unsigned i = 0; i < layout->tagged_count; i++)
             if (tagged[i].tag == u->tag)
                 return refuse(e, tagged + i, "its tag is also among the unknown ones");

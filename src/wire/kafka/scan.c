@@ -435,6 +435,9 @@ static bool scan_tag(struct esk_kafka_scan *scan, const struct esk_kafka_layout 
                            "the size before a tagged field is not that of its value");
         return true;
     }
+    if (tag < 32 && (layout->other_tags >> tag & 1))
+        return eski_scan_fail(scan, node, NULL, node->position,
+                              "expected a tag of this version, %u is only in others", tag);
     if ((int32_t)size < 0 || size > eski_scan_left(scan))
         return eski_scan_fail(scan, node, NULL, position,
                               "unknown tag %u: its size says %d bytes, %zu are left", tag,

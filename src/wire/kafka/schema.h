@@ -60,6 +60,7 @@ struct esk_kafka_layout {
     uint16_t tagged_count;
     bool flexible;        /* ends in a tagged section */
     bool partial;         /* some members are not always on the wire and take their defaults */
+    uint32_t other_tags;  /* a bit per tag that only other versions have; it is refused here */
     uint32_t tags_offset; /* of unknown_tags in the C struct, bytes; 0 when not flexible */
     uint32_t struct_bytes;
     const void *defaults; /* a C struct with every member at its default */
