@@ -30,10 +30,18 @@ static const struct esk_topic **all_by_id(const struct esk_catalogue *catalogue,
     return topics;
 }
 
-static void topic_destroy(struct esk_topic *topic) {
-    if (atomic_fetch_sub(&topic->cursor->references, 1) == 1) {
-        free(topic->cursor);
+void esk_topic_cursor_retain(struct esk_topic_cursor *cursor) {
+    atomic_fetch_add(&cursor->references, 1);
+}
+
+void esk_topic_cursor_release(struct esk_topic_cursor *cursor) {
+    if (atomic_fetch_sub(&cursor->references, 1) == 1) {
+        free(cursor);
     }
+}
+
+static void topic_destroy(struct esk_topic *topic) {
+    esk_topic_cursor_release(topic->cursor);
     free(topic);
 }
 
@@ -82,7 +90,7 @@ static enum esk_err apply_created(struct esk_catalogue *catalogue,
     if (cursor == NULL) {
         cursor = esk_alloc_zeroed(1, sizeof(*cursor));
     }
-    atomic_fetch_add(&cursor->references, 1);
+    esk_topic_cursor_retain(cursor);
     topic->cursor = cursor;
     topic->name_size = created->name.size;
     memcpy(topic->name, created->name.data, created->name.size);

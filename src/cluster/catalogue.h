@@ -22,6 +22,9 @@ struct esk_topic_cursor {
     atomic_uint next;
 };
 
+void esk_topic_cursor_retain(struct esk_topic_cursor *cursor);
+void esk_topic_cursor_release(struct esk_topic_cursor *cursor);
+
 struct esk_topic {
     uint64_t first_group; /* also the topic's id */
     uint32_t partition_count;
