@@ -94,7 +94,7 @@ void simi_point(struct sim_world *world) {
     if (world->crash_at && world->points >= world->crash_at) {
         world->crashed = true;
         sim_coroutine_yield();
-        ESK_ASSERT(!"a thread of a dead process runs");
+        ESK_ASSERT(false && "a thread of a dead process runs");
     }
     if (sim_one_in(&world->random, 3)) {
         sim_coroutine_yield();
