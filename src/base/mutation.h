@@ -21,8 +21,8 @@
     X(NO_FOLDER_SYNC, "folders are not synced after a create, rename or remove")                   \
     X(CHECKPOINT_UNSYNCED_SNAPSHOT, "a checkpoint names a snapshot that is not synced")            \
     X(SEGMENT_TAKES_UNDURABLE, "segments take entries that are not durable yet")                   \
-    X(CHECKPOINT_TAKES_UNDURABLE, "a checkpoint covers entries that are not durable yet")          \
-    X(SEGMENTS_NOT_CUT, "recovery does not cut segments to the checkpoint")
+    X(CHECKPOINT_TAKES_UNDURABLE, "a checkpoint covers entries whose segment is not durable yet")  \
+    X(SEGMENTS_NOT_CUT, "recovery takes segments as they are, not as the checkpoint has them")
 
 /* name, when it is counted */
 #define ESK_REACHED_TABLE(X)                                                                       \

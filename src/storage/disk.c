@@ -106,7 +106,7 @@ enum esk_err eski_file_sync(struct esk_file *file, const char *path, struct esk_
 }
 
 enum esk_err eski_storage_folder_sync(struct esk_platform *platform, const char *path,
-                              struct esk_error *error) {
+                                      struct esk_error *error) {
     if (ESK_MUTATED(NO_FOLDER_SYNC)) {
         return ESK_OK;
     }
@@ -160,7 +160,8 @@ enum esk_err eski_file_replace(const struct esk_storage *storage, uint64_t group
         err = write_beside(storage, group_id, beside, slices, count, &file, error);
     } while (eski_room_again(storage, &tries, &err, error));
     if (err == ESK_OK) {
-        err = eski_file_sync(file, beside, error);
+        err = ESK_MUTATED(CHECKPOINT_UNSYNCED_SNAPSHOT) ? ESK_OK
+                                                        : eski_file_sync(file, beside, error);
         esk_file_close(file);
     }
     if (err == ESK_OK) {
@@ -191,7 +192,7 @@ enum esk_err eski_file_shrink(struct esk_platform *platform, struct esk_file *fi
 }
 
 enum esk_err eski_storage_path_remove(struct esk_platform *platform, const char *path,
-                              struct esk_error *error) {
+                                      struct esk_error *error) {
     enum esk_err err = esk_path_remove(platform, path, error);
     return err == ESK_ERR_NOT_FOUND ? ESK_OK : err;
 }

@@ -256,9 +256,6 @@ enum esk_err esk_segment_sync(struct esk_segment *segment, struct esk_error *err
 }
 
 enum esk_err esk_segment_cut(struct esk_segment *segment, uint64_t bytes, struct esk_error *error) {
-    if (ESK_MUTATED(SEGMENTS_NOT_CUT)) {
-        return ESK_OK;
-    }
     uint64_t size = 0;
     uint64_t end = ESK_SEGMENT_HEADER_BYTES + bytes;
     enum esk_err err = esk_file_size(segment->file, &size, error);

@@ -57,6 +57,9 @@ unsigned bs_faults(const struct bs *bs, bool space);
 
 /* In loop 0: reads every topic, partition and commit, and sets scanned. */
 void bc_scan(struct bs *bs);
+/* Notes which records the segments below folder hold, when a life is over: only durable entries go
+ * there, so the next start must have them. */
+void bc_note_segments(struct bs *bs, const struct sim_inode *folder);
 /* Posts the client's first mail to its loop. */
 void bc_client_start(struct bc_client *client);
 

@@ -197,9 +197,13 @@ void bm_settle(struct bm_model *model) {
         }
         for (uint32_t a = 0; a < request->count; a++) {
             struct bm_record *record = &request->records[a];
-            if (record->offset < 0 && request->topic->retains) {
-                record->dead = true;
+            record->dead |= record->offset < 0 && request->topic->retains;
+            if (record->dead && record->in_segment) {
+                sim_run_fail(model->run,
+                             "record %" PRIu64 ".%u was in a segment, and is lost with the journal",
+                             request->id, a);
             }
+            record->in_segment = false;
             for (uint32_t b = 0; b < a; b++) {
                 const struct bm_record *other = &request->records[b];
                 if (request->topic->retains && record->asked >= 0 &&

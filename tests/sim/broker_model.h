@@ -22,6 +22,7 @@ struct bm_record {
     int64_t offset;    /* where it was seen or answered; -1: nowhere yet */
     int32_t partition; /* likewise */
     bool dead;         /* a start did not have it */
+    bool in_segment;   /* a segment had it when the last life ended */
 };
 
 struct bm_request {

@@ -58,6 +58,53 @@ void bc_check_parts(struct bs *bs, struct bm_topic *topic, const struct esk_cons
     }
 }
 
+/* --- segments at rest ------------------------------------------------------------------------- */
+
+static void note_batch(struct bs *bs, struct esk_slice batch,
+                       const struct esk_batch_header *header) {
+    struct esk_buffer scratch;
+    struct esk_slice records;
+    struct esk_record record;
+    esk_buffer_init(&scratch);
+    if (esk_batch_records(batch, header, 1u << 20, &scratch, &records, NULL) == ESK_OK) {
+        struct esk_record_iterator at = esk_record_iterator(records, header->record_count);
+        while (esk_record_next(&at, &record)) {
+            uint64_t id = record.value.size >= BM_VALUE_MIN ? esk_load_u64(record.value.data) : 0;
+            uint32_t index = id ? esk_load_u32(record.value.data + 8) : 0;
+            if (id && id <= bs->model.count && index < bs->model.requests[id - 1]->count) {
+                bs->model.requests[id - 1]->records[index].in_segment = true;
+            }
+        }
+    }
+    esk_buffer_fini(&scratch);
+}
+
+static void note_segment(struct bs *bs, const struct sim_inode *file) {
+    uint64_t at = SIM_PAGE;
+    while (at < file->media_size) {
+        struct esk_slice bytes = esk_slice(file->media + at, file->media_size - at);
+        struct esk_batch_header header;
+        if (esk_batch_parse(bytes, &header, NULL) != ESK_OK ||
+            !esk_batch_crc_valid(bytes.data, &header)) {
+            return; /* the end mark, or what no sync covered */
+        }
+        note_batch(bs, esk_slice(bytes.data, header.size_bytes), &header);
+        at += header.size_bytes;
+    }
+}
+
+void bc_note_segments(struct bs *bs, const struct sim_inode *folder) {
+    for (size_t i = 0; folder && i < folder->entries.count; i++) {
+        const struct sim_entry *entry = &folder->entries.items[i];
+        const char *dot = strchr(entry->name, '.');
+        if (entry->inode->is_folder) {
+            bc_note_segments(bs, entry->inode);
+        } else if (dot && strcmp(dot, ".segment") == 0) {
+            note_segment(bs, entry->inode);
+        }
+    }
+}
+
 /* --- the scanner -------------------------------------------------------------------------------
  */
 

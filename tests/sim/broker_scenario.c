@@ -180,7 +180,10 @@ static void draw_options(struct life *life) {
     bs->options.helper_threads = (unsigned)sim_between(random, 1, 2);
     bs->options.log = &bs->run->log;
     bs->options.flush_every_records = sim_one_in(random, 4) ? (uint32_t)sim_below(random, 20) : 1;
-    bs->options.flush_interval_ms = (uint32_t)sim_scaled(random, 1000);
+    bs->options.flush_interval_ms = (uint32_t)sim_between(random, 1, 1000);
+    if (bs->options.flush_every_records != 1 && sim_one_in(random, 2)) {
+        bs->options.flush_every_records = 0; /* the interval alone */
+    }
     bs->options.memory_bytes = shards * sim_between(random, 100000, 400000);
     bs->options.record_bytes_max = 16384;
     bs->options.retention_interval_ms = sim_scaled(random, 1000);
