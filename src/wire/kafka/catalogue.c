@@ -38,11 +38,15 @@ const struct esk_kafka_message *esk_kafka_message_named(const char *name, int16_
 
 const struct esk_kafka_message *esk_kafka_message_find(enum esk_kafka_message_type type,
                                                        int16_t api_key, int16_t version) {
-    for (size_t i = 0; i < MESSAGE_COUNT; i++) {
-        if (messages[i].type == type && messages[i].api_key == api_key &&
-            esk_kafka_has_version(&messages[i], version))
-            return &messages[i];
-    }
+    const int16_t *now = type == ESK_KAFKA_REQUEST ? request_by_key : response_by_key;
+    const int16_t *old =
+        type == ESK_KAFKA_REQUEST ? request_removed_by_key : response_removed_by_key;
+    if (api_key < 0 || (size_t)api_key >= sizeof(request_by_key) / sizeof(request_by_key[0]))
+        return NULL;
+    if (now[api_key] >= 0 && esk_kafka_has_version(&messages[now[api_key]], version))
+        return &messages[now[api_key]];
+    if (old[api_key] >= 0 && esk_kafka_has_version(&messages[old[api_key]], version))
+        return &messages[old[api_key]];
     return NULL;
 }
 
@@ -62,15 +66,16 @@ const struct esk_kafka_message *esk_kafka_api_find(const char *api_name,
 const struct esk_kafka_layout *esk_kafka_header_layout(const struct esk_kafka_message *message,
                                                        int16_t version, int16_t *header_version) {
     bool flexible = message->flexible_min >= 0 && version >= message->flexible_min;
-    const char *name = "ResponseHeader";
+    size_t index = response_header_index;
     int16_t header = flexible && message->api_key != API_VERSIONS_KEY ? 1 : 0;
     if (message->type == ESK_KAFKA_REQUEST) {
-        name = "RequestHeader";
-        header = flexible ? 2 : message->api_key == CONTROLLED_SHUTDOWN_KEY && version == 0 ? 0 : 1;
+        bool without_client = message->api_key == CONTROLLED_SHUTDOWN_KEY && version == 0;
+        index = without_client ? request_header_removed_index : request_header_index;
+        header = flexible ? 2 : without_client ? 0 : 1;
     }
     if (header_version != NULL)
         *header_version = header;
-    return esk_kafka_layout_of(esk_kafka_message_named(name, header), header);
+    return esk_kafka_layout_of(&messages[index], header);
 }
 
 const struct esk_kafka_release *esk_kafka_releases(size_t *count) {
