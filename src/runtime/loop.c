@@ -5,7 +5,9 @@
  *
  * Wake-ups: a sender whose mail is the first in the mailbox wakes the loop if that sleeps or is
  * about to. The loop says that it sleeps before it looks into the mailbox a last time, the sender
- * looks after its mail is in; so one of both sees the other. */
+ * looks after its mail is in; so one of both sees the other. The wake-up is an eventfd of our own:
+ * uv_async makes the receiver spin while a sender is between two steps of sending, which took 5 %
+ * of the CPU time on two crowded cores. */
 #include "runtime/loop.h"
 
 #include "base/assert.h"
@@ -17,7 +19,9 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 #include <uv.h>
 
 /* At most so many mails, and timers, a turn: at 4 µs each, half of the 2 ms that a turn may take.
@@ -35,7 +39,8 @@ struct queue {
 struct runtime_loop {
     struct esk_loop loop;
     uv_loop_t uv;
-    uv_async_t wake;
+    uv_poll_t wake;
+    int wake_fd;
     uv_timer_t timer;
     uv_prepare_t prepare;
     uv_check_t check;
@@ -88,7 +93,7 @@ static void post(struct esk_executor *to, struct esk_mail *mail) {
         return;
     }
     if (eski_mailbox_push(&l->mailbox, mail) && atomic_load(&l->sleeping)) {
-        uv_async_send(&l->wake);
+        (void)eventfd_write(l->wake_fd, 1); /* a full counter wakes as well */
     }
 }
 
@@ -178,8 +183,12 @@ static void on_idle(uv_idle_t *handle) {
     (void)handle;
 }
 
-static void on_wake(uv_async_t *handle) {
-    (void)handle; /* that the poll ended is all it is for */
+static void on_wake(uv_poll_t *handle, int status, int events) {
+    const struct runtime_loop *l = handle->data;
+    eventfd_t ignored;
+    (void)status;
+    (void)events;
+    (void)eventfd_read(l->wake_fd, &ignored); /* that the poll ended is all it is for */
 }
 
 static void on_prepare(uv_prepare_t *handle) {
@@ -247,11 +256,14 @@ struct esk_loop *esk_loop_create(const char *name) {
     l->stop.run = on_stop;
     strncpy(l->name, name, sizeof(l->name) - 1);
     esk_deadlines_init(&l->deadlines);
-    int failed = uv_loop_init(&l->uv) || uv_async_init(&l->uv, &l->wake, on_wake) ||
-                 uv_timer_init(&l->uv, &l->timer) || uv_prepare_init(&l->uv, &l->prepare) ||
-                 uv_check_init(&l->uv, &l->check) || uv_idle_init(&l->uv, &l->idle);
+    l->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    int failed = l->wake_fd < 0 || uv_loop_init(&l->uv) ||
+                 uv_poll_init(&l->uv, &l->wake, l->wake_fd) || uv_timer_init(&l->uv, &l->timer) ||
+                 uv_prepare_init(&l->uv, &l->prepare) || uv_check_init(&l->uv, &l->check) ||
+                 uv_idle_init(&l->uv, &l->idle);
     ESK_ASSERT(!failed); /* out of descriptors at start-up, or a kernel without epoll */
-    l->timer.data = l->prepare.data = l->check.data = l;
+    l->wake.data = l->timer.data = l->prepare.data = l->check.data = l;
+    uv_poll_start(&l->wake, UV_READABLE, on_wake);
     uv_prepare_start(&l->prepare, on_prepare);
     uv_check_start(&l->check, on_check);
     return &l->loop;
@@ -267,6 +279,7 @@ void esk_loop_destroy(struct esk_loop *loop) {
     uv_run(&l->uv, UV_RUN_NOWAIT);
     int failed = uv_loop_close(&l->uv);
     ESK_ASSERT(!failed); /* somebody left a handle open */
+    close(l->wake_fd);
     esk_deadlines_fini(&l->deadlines);
     free(l);
 }
