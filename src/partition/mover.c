@@ -16,6 +16,8 @@
 #define CHECKPOINT_FULLNESS 0.25               /* of the journal: below it nothing is urgent */
 #define URGENT_FULLNESS 0.75                   /* above it checkpoints follow without a pause */
 #define CHECKPOINT_PAUSE_NS UINT64_C(20000000) /* between two at CHECKPOINT_FULLNESS: 20 ms */
+#define IDLE_NS UINT64_C(2000000000)           /* without an entry: 2 s */
+#define IDLE_PAUSE_NS UINT64_C(1000000)        /* between two checkpoints then: 1 ms */
 #define SLICE_PAUSE_NS UINT64_C(300000) /* between two slices while there is time: 400 MB/s */
 #define RETRY_NS UINT64_C(100000000)    /* after a full disk: 0.1 s */
 
@@ -194,6 +196,22 @@ static struct eski_move *pick_oldest(struct esk_shard *shard) {
     return move;
 }
 
+/* A shard that nothing was written to for a while settles: memory goes back to the system, and a
+ * restart finds little to replay. */
+static bool idle_due(struct esk_shard *shard, uint64_t now) {
+    uint64_t idle_ns = shard->active_ns + IDLE_NS;
+    uint64_t due_ns = idle_ns > shard->mover_next_ns ? idle_ns : shard->mover_next_ns;
+    if (esk_deadlines_min(&shard->oldest) == NULL) {
+        return false;
+    }
+    if (now < due_ns) {
+        esk_timer_start(shard->loop, &shard->mover_timer, due_ns);
+        return false;
+    }
+    shard->mover_next_ns = now + IDLE_PAUSE_NS;
+    return true;
+}
+
 /* Whether a checkpoint is due now; starts the timer when it is due later. */
 static bool checkpoint_due(struct esk_shard *shard) {
     if (shard->stopping || !esk_list_empty(&shard->waiting) ||
@@ -201,10 +219,10 @@ static bool checkpoint_due(struct esk_shard *shard) {
         return true;
     }
     double fullness = esk_journal_fullness(shard->journal);
-    if (fullness < CHECKPOINT_FULLNESS) {
-        return false;
-    }
     uint64_t now = esk_loop_now_ns(shard->loop);
+    if (fullness < CHECKPOINT_FULLNESS) {
+        return idle_due(shard, now);
+    }
     if (fullness >= URGENT_FULLNESS || now >= shard->mover_next_ns) {
         double slack = (URGENT_FULLNESS - fullness) / (URGENT_FULLNESS - CHECKPOINT_FULLNESS);
         slack = slack < 0 ? 0 : slack;

@@ -42,6 +42,7 @@ void eski_segments_forget(struct esk_partition *partition) {
 void eski_partition_destroy(struct esk_partition *partition) {
     struct esk_shard *shard = partition->shard;
     eski_segments_forget(partition);
+    eski_pending_forget(partition);
     free(partition->segments);
     eski_tail_bytes_release(shard, partition->tail.bytes);
     esk_tail_fini(&partition->tail);

@@ -48,6 +48,8 @@ struct esk_block *eski_offset_payload(uint64_t offset); /* of a roll or log star
 void eski_submit_fail(struct esk_submit *submit, enum esk_err err);
 /* Takes an admitted submit. */
 void eski_submit_now(struct esk_submit *submit);
+/* Frees what a failed journal never told of. */
+void eski_pending_forget(struct esk_partition *partition);
 void eski_stall_check(struct esk_timer *timer);
 void eski_stall_arm(struct esk_shard *shard);
 /* Begins the term: the group's first step of this life. */

@@ -117,6 +117,7 @@ static void on_persisted(struct esk_journal_append *append) {
     eski_partition_hold(partition);
     if (!partition->removed) {
         eski_mover_note(partition, append->position);
+        partition->shard->active_ns = esk_loop_now_ns(partition->shard->loop);
     }
     ESK_ASSERT(esk_group_step(partition->group, &event, &update) == ESK_OK);
     apply_committed(partition, update.commit_index);
@@ -150,6 +151,16 @@ static struct eski_pending *pending_create(struct esk_partition *partition, uint
     pending->entry.block = block;
     pending->entry.entry.kind = kind;
     return pending;
+}
+
+void eski_pending_forget(struct esk_partition *partition) {
+    struct esk_link *link;
+    while ((link = esk_list_first(&partition->pending)) != NULL) {
+        struct eski_pending *pending = ESK_CONTAINER(link, struct eski_pending, link);
+        esk_list_remove(link);
+        esk_block_release(pending->entry.block);
+        free(pending);
+    }
 }
 
 /* --- a disk that became full within a write ----------------------------------------------------
