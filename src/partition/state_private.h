@@ -137,8 +137,6 @@ struct esk_shard {
     size_t checkpoints_out; /* on their way into the journal */
     struct esk_timer mover_timer;
     uint64_t mover_next_ns; /* no checkpoint before */
-    uint64_t active_ns;     /* when the last entry was persisted */
-    uint64_t active_ns;     /* when an entry was last written */
     bool mover_stuck;       /* the disk is full: try again by timer only */
 
     struct esk_link recent; /* segments with an open file, the oldest first */
