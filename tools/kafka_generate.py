@@ -242,7 +242,8 @@ class Generator:
         out.append('};\n\nstatic const struct esk_kafka_layout layouts[];\n'
                    'static const struct esk_kafka_op no_ops[] = {{.field = NULL}};\n\n')
         rows = []
-        for index, (name, title, plain, tagged, flexible, other, partial) in enumerate(self.layouts):
+        for index, layout in enumerate(self.layouts):
+            name, title, plain, tagged, flexible, other, partial = layout
             if plain or tagged:
                 out.append(f'static const struct esk_kafka_op ops_{index}[] = {{\n    '
                            + ',\n    '.join(plain + tagged) + '};\n')

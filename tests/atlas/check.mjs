@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the exported reference in a real headless Chromium: axe-core finds nothing, nothing comes
-// from outside, it reads without scripts, and bytes and tree rows light each other up by pointer and
-// keyboard. Usage: node check.mjs SITE [SCREENSHOTS], with puppeteer-core and axe-core installed in
+// from outside, it reads without scripts, and bytes and tree rows light each other up by pointer
+// and keyboard. Usage: node check.mjs SITE [SCREENSHOTS], with puppeteer-core and axe-core installed in
 // $ESK_NODE_MODULES (npm install --prefix DIR puppeteer-core axe-core) and chromium on the path.
 import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
@@ -38,7 +38,8 @@ async function open(name, { dark = false, script = true, width = 1400 } = {}) {
   page.on('pageerror', e => expect(false, 'script error ' + e));
   await page.setJavaScriptEnabled(script);
   await page.setViewport({ width, height: 1000 });
-  await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' }]);
+  const scheme = dark ? 'dark' : 'light';
+  await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: scheme }]);
   await page.goto(url(name));
   return page;
 }

@@ -45,7 +45,8 @@
     var grid = section.querySelector('.grid');
     var current = 0;
     section.addEventListener('pointerover', function (event) {
-      var cell = event.target.closest('table.bytes tbody td'), row = event.target.closest('table.tree tbody tr');
+      var cell = event.target.closest('table.bytes tbody td');
+      var row = event.target.closest('table.tree tbody tr');
       if (row) light(section, row);
       else if (cell) say(section, current = cells(section).indexOf(cell));
     });
