@@ -96,7 +96,7 @@ enum esk_err eski_folder_numbers(struct esk_platform *platform, const char *fold
  * takes a sync's ENOSPC for something to try again. */
 enum esk_err eski_file_sync(struct esk_file *file, const char *path, struct esk_error *error);
 enum esk_err eski_storage_folder_sync(struct esk_platform *platform, const char *path,
-                              struct esk_error *error);
+                                      struct esk_error *error);
 /* Makes the group's folder, and remembers that its name is not durable. */
 enum esk_err eski_group_folder_make(const struct esk_storage *storage, uint64_t group_id,
                                     struct esk_error *error);
@@ -110,7 +110,7 @@ enum esk_err eski_file_shrink(struct esk_platform *platform, struct esk_file *fi
                               uint64_t to, struct esk_error *error);
 /* As esk_path_remove, but a missing file is fine. */
 enum esk_err eski_storage_path_remove(struct esk_platform *platform, const char *path,
-                              struct esk_error *error);
+                                      struct esk_error *error);
 
 /* --- the pool's part in segments (pool.c) ------------------------------------------------------
  */

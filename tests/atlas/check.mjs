@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Opens the exported reference in a real headless Chromium: axe-core finds nothing, nothing comes
 // from outside, it reads without scripts, and bytes and tree rows light each other up by pointer
-// and keyboard. Usage: node check.mjs SITE [SCREENSHOTS], with puppeteer-core and axe-core installed
-// in $ESK_NODE_MODULES (npm install --prefix DIR puppeteer-core axe-core) and chromium on the path.
+// and keyboard. Usage: node check.mjs SITE [SCREENSHOTS], with puppeteer-core and axe-core in
+// $ESK_NODE_MODULES (npm install --prefix DIR puppeteer-core axe-core) and chromium on the path.
 import { createRequire } from 'node:module';
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, readFileSync } from 'node:fs';
