@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- commit ------------------------------------------------------------------------------------
- */
+/* --- commit --- */
 
 struct commit_job {
     struct esk_mail mail;
@@ -86,8 +85,7 @@ void esk_broker_offset_commit(struct esk_broker_shard *shard, struct esk_offset_
     eski_post(job->owner, &job->mail, commit_run);
 }
 
-/* --- fetch -------------------------------------------------------------------------------------
- */
+/* --- fetch --- */
 
 struct fetch_job {
     struct esk_mail mail;

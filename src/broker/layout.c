@@ -135,8 +135,7 @@ char *eski_layout_journal(const char *folder, uint64_t layout, uint32_t shard) {
     return esk_text_format("%s/journal/%llu-%u", folder, (unsigned long long)layout, shard);
 }
 
-/* --- a folder without identity -----------------------------------------------------------------
- */
+/* --- a folder without identity --- */
 
 static enum esk_err stop_at_entry(void *context, uint64_t group_id, const struct esk_entry *entry,
                                   struct esk_error *error) {
@@ -193,8 +192,7 @@ enum esk_err eski_layout_check_fresh(struct esk_platform *platform, const char *
     return err == ESK_ERR_NOT_FOUND ? ESK_OK : err;
 }
 
-/* --- cleaning ----------------------------------------------------------------------------------
- */
+/* --- cleaning --- */
 
 struct cleaning {
     struct esk_platform *platform;

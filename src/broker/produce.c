@@ -14,8 +14,7 @@
 #define LOOP_RECORDS_MAX 4096       /* prepared in the loop: about 0.1 us each */
 #define LOOP_BYTES_MAX (256u << 10) /* likewise: copying and checksumming takes about 0.1 ms */
 
-/* --- the way there and back --------------------------------------------------------------------
- */
+/* --- the way there and back --- */
 
 static void answer(struct eski_produce_job *job) {
     struct esk_produce *produce = job->produce;
@@ -84,8 +83,7 @@ static void send(struct eski_produce_job *job) {
     }
 }
 
-/* --- the door's call ---------------------------------------------------------------------------
- */
+/* --- the door's call --- */
 
 /* A request that is prepared elsewhere, or only answered. */
 struct preparation {

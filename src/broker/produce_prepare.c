@@ -10,8 +10,7 @@
 #define RECORD_OVERHEAD_BYTES 24    /* a guess for the batch's first size; it grows beyond */
 #define BATCH_BYTES_MAX (15u << 20) /* one journal entry holds 16 MiB */
 
-/* --- checks and routing ------------------------------------------------------------------------
- */
+/* --- checks and routing --- */
 
 static uint64_t record_bytes(const struct esk_produce_record *record) {
     uint64_t bytes = record->key.size + record->value.size;
@@ -61,8 +60,7 @@ static enum esk_err route(struct esk_broker_shard *shard, struct esk_produce *pr
     return ESK_OK;
 }
 
-/* --- parts -------------------------------------------------------------------------------------
- */
+/* --- parts --- */
 
 /* Numbers the partitions of the request in order of appearance; a record's part is kept in its
  * written_offset until the answer. slots: one per partition of the topic, zero, or NULL when all

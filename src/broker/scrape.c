@@ -42,8 +42,7 @@ struct job {
     size_t family;
 };
 
-/* --- families ----------------------------------------------------------------------------------
- */
+/* --- families --- */
 
 static uint64_t role_number(const struct esk_partition_figures *figures) {
     return (uint64_t)figures->role;
@@ -82,8 +81,7 @@ static const struct {
 };
 #define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
 
-/* --- writing -----------------------------------------------------------------------------------
- */
+/* --- writing --- */
 
 static void finish(struct job *job) {
     struct esk_metrics_scrape *scrape = job->scrape;
@@ -198,8 +196,7 @@ static void write_run(struct esk_mail *mail) {
     finish(job);
 }
 
-/* --- gathering ---------------------------------------------------------------------------------
- */
+/* --- gathering --- */
 
 static void add_group(void *context, struct esk_slice group, const struct esk_committed *commits,
                       size_t count) {
@@ -284,8 +281,7 @@ void esk_broker_metrics(struct esk_broker_shard *shard, struct esk_metrics_scrap
     eski_post(&shard->broker->shards[0], &job->mail, visit_run);
 }
 
-/* --- registries --------------------------------------------------------------------------------
- */
+/* --- registries --- */
 
 void eski_metrics_start(struct esk_broker_shard *shard) {
     const struct esk_shard_metrics *metrics = esk_shard_metrics(shard->log);

@@ -69,8 +69,7 @@ static void shard_options(struct esk_broker *broker, uint32_t index, const char 
     };
 }
 
-/* --- partitions --------------------------------------------------------------------------------
- */
+/* --- partitions --- */
 
 static int compare_states(const void *a, const void *b) {
     const struct esk_group_state *left = a;
@@ -206,8 +205,7 @@ static enum esk_err recover(struct esk_broker *broker, bool founded, const struc
     return err;
 }
 
-/* --- shards ------------------------------------------------------------------------------------
- */
+/* --- shards --- */
 
 static void shards_create(struct esk_broker *broker, uint32_t count) {
     const struct esk_broker_options *options = &broker->options;
@@ -281,8 +279,7 @@ static void copy_catalogue(struct esk_broker *broker) {
     }
 }
 
-/* --- a change of layout ------------------------------------------------------------------------
- */
+/* --- a change of layout --- */
 
 static enum esk_err settle_all(struct esk_broker *broker, struct carried *carried,
                                struct esk_error *error) {
@@ -323,8 +320,7 @@ static enum esk_err settle_layout(struct esk_broker *broker, const struct eski_l
     return err;
 }
 
-/* --- leftovers ---------------------------------------------------------------------------------
- */
+/* --- leftovers --- */
 
 static void report_foreign(void *context, const char *name) {
     const struct esk_broker *broker = context;
@@ -363,8 +359,7 @@ static enum esk_err set_leftovers_aside(struct esk_broker *broker, struct esk_er
     return err;
 }
 
-/* --- the loops ---------------------------------------------------------------------------------
- */
+/* --- the loops --- */
 
 static void shard_told(void *context) {
     struct esk_broker_shard *shard = context;
@@ -417,8 +412,7 @@ static enum esk_err start_loops(struct esk_broker *broker, struct esk_error *err
     return ESK_OK;
 }
 
-/* --- start -------------------------------------------------------------------------------------
- */
+/* --- start --- */
 
 static enum esk_err open_storage(struct esk_broker *broker, struct esk_error *error) {
     const struct esk_broker_options *options = &broker->options;
@@ -559,8 +553,7 @@ enum esk_err esk_broker_start(const struct esk_broker_options *options, struct e
     return ESK_OK;
 }
 
-/* --- stop --------------------------------------------------------------------------------------
- */
+/* --- stop --- */
 
 static void drain_run(struct esk_mail *mail) {
     struct esk_broker_shard *shard = ESK_CONTAINER(mail, struct esk_broker_shard, mail);

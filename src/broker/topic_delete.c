@@ -106,8 +106,7 @@ static void share_run(struct esk_mail *mail) {
     }
 }
 
-/* --- commits -----------------------------------------------------------------------------------
- */
+/* --- commits --- */
 
 static void commits_gone(struct esk_mail *mail) {
     struct commit_drop *drop = ESK_CONTAINER(mail, struct commit_drop, mail);
@@ -147,8 +146,7 @@ static void start_commit_drops(struct deletion *deletion) {
     }
 }
 
-/* --- start -------------------------------------------------------------------------------------
- */
+/* --- start --- */
 
 static void fill(struct share *share, const struct eski_topic_job *job) {
     struct esk_broker *broker = share->shard->broker;

@@ -61,8 +61,7 @@ void eski_topic_job_count(struct eski_topic_job *job) {
     eski_begin(job->zero);
 }
 
-/* --- copies ------------------------------------------------------------------------------------
- */
+/* --- copies --- */
 
 /* An answer that waits until every copy has the change: the next request may come to any shard. */
 struct round {
@@ -154,8 +153,7 @@ void eski_topic_publish_and_reply(struct eski_topic_job *job, struct esk_topic_c
     }
 }
 
-/* --- the line ----------------------------------------------------------------------------------
- */
+/* --- the line --- */
 
 static void start_next(struct esk_broker_shard *zero);
 
@@ -271,8 +269,7 @@ void eski_topic_job_queue(struct eski_topic_job *job) {
     start_next(job->zero);
 }
 
-/* --- the doors' calls --------------------------------------------------------------------------
- */
+/* --- the doors' calls --- */
 
 static void arrive(struct esk_mail *mail) {
     struct eski_topic_job *job = ESK_CONTAINER(mail, struct eski_topic_job, mail);

@@ -164,8 +164,7 @@ enum esk_err esk_catalogue_apply(struct esk_catalogue *catalogue, struct esk_sli
     return err == ESK_OK ? apply_change(catalogue, &change, cursor, error) : err;
 }
 
-/* --- group 0's machine -------------------------------------------------------------------------
- */
+/* --- group 0's machine --- */
 
 static enum esk_err check_config(const struct esk_topic_config *config, uint64_t id,
                                  struct esk_error *error) {
@@ -265,8 +264,7 @@ void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_gr
     esk_u64_map_init(&catalogue->by_id);
 }
 
-/* --- look-ups ----------------------------------------------------------------------------------
- */
+/* --- look-ups --- */
 
 struct esk_topic *esk_catalogue_find(const struct esk_catalogue *catalogue, struct esk_slice name) {
     return esk_map_get(&catalogue->by_name, name);

@@ -61,8 +61,7 @@ const struct esk_tool_command *esk_command_find(const char *first, const char *s
     return NULL;
 }
 
-/* --- one option --------------------------------------------------------------------------------
- */
+/* --- one option --- */
 
 static const struct esk_tool_option *option_at(const struct esk_tool_command *command,
                                                unsigned index) {
@@ -170,8 +169,7 @@ static enum esk_err read_option(struct esk_arguments *arguments, int argc, char 
     return set_value(value, option, equals ? equals + 1 : argv[++*at], error);
 }
 
-/* --- the whole line ----------------------------------------------------------------------------
- */
+/* --- the whole line --- */
 
 static bool is_option(const char *text) {
     return text[0] == '-' && text[1] != '\0';

@@ -11,8 +11,7 @@
 #define VARIANTS_BYTES_MAX (UINT64_C(1) << 30) /* of all requests that are made beforehand */
 #define SPREAD_REQUEST 0                       /* --spread's choices */
 
-/* --- the report --------------------------------------------------------------------------------
- */
+/* --- the report --- */
 
 static void write_real(struct esk_json_writer *writer, const char *key, double number) {
     char text[64];
@@ -121,8 +120,7 @@ static int run(struct esk_session *session, struct esk_load *load) {
     return code;
 }
 
-/* --- produce -----------------------------------------------------------------------------------
- */
+/* --- produce --- */
 
 static int count_partitions(struct esk_session *session, const char *topic, uint32_t *count) {
     char *path = esk_path("/topics/", topic, "");
@@ -237,8 +235,7 @@ int esk_bench_produce(struct esk_session *session) {
     return code;
 }
 
-/* --- consume -----------------------------------------------------------------------------------
- */
+/* --- consume --- */
 
 int esk_bench_consume(struct esk_session *session) {
     const struct esk_arguments *arguments = session->arguments;

@@ -90,8 +90,7 @@ static int read_partition(struct eski_consuming *consuming, struct eski_reading 
     return ESK_EXIT_DONE;
 }
 
-/* --- where to begin ----------------------------------------------------------------------------
- */
+/* --- where to begin --- */
 
 /* All partitions of the topic, with their ends. */
 static int find_partitions(struct eski_consuming *consuming) {

@@ -29,8 +29,7 @@ static enum esk_err refuse(struct esk_error *error, const char *reason) {
     return esk_fail(error, ESK_ERR_CORRUPT, "the server's answer is no HTTP/1.1: %s", reason);
 }
 
-/* --- the head ----------------------------------------------------------------------------------
- */
+/* --- the head --- */
 
 static bool is_named(struct esk_slice line, const char *name, struct esk_slice *value) {
     size_t size = strlen(name);
@@ -152,8 +151,7 @@ static enum esk_err read_head(struct esk_http_answer *answer, struct esk_slice h
                                  : begin_body(answer, error);
 }
 
-/* --- the body ----------------------------------------------------------------------------------
- */
+/* --- the body --- */
 
 static void keep_tail(struct esk_http_answer *answer, const uint8_t *bytes, size_t size) {
     if (size >= sizeof(answer->tail)) {

@@ -33,8 +33,7 @@ static void lose(struct eski_load_thread *thread, struct eski_load_connection *c
     note_error(thread, connection, text, (int)strlen(text));
 }
 
-/* --- sending -----------------------------------------------------------------------------------
- */
+/* --- sending --- */
 
 static void send_rest(struct eski_load_thread *thread, struct eski_load_connection *connection) {
     while (connection->out.size) {
@@ -79,8 +78,7 @@ void eski_load_send(struct eski_load_thread *thread, struct eski_load_connection
     send_rest(thread, connection);
 }
 
-/* --- answers -----------------------------------------------------------------------------------
- */
+/* --- answers --- */
 
 static bool find_number(const struct esk_http_answer *answer, const char *name, uint64_t *number) {
     const uint8_t *at = memmem(answer->tail, answer->tail_size, name, strlen(name));

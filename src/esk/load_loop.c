@@ -87,8 +87,7 @@ void eski_load_close(struct eski_load_thread *thread) {
     free(thread->input);
 }
 
-/* --- due requests ------------------------------------------------------------------------------
- */
+/* --- due requests --- */
 
 /* When the thread's next request is due; 0: at once. The threads take turns. */
 static uint64_t next_due_ns(const struct eski_load_thread *thread) {

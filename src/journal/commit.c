@@ -12,8 +12,7 @@
 
 #include <stdlib.h>
 
-/* --- in the flusher -----------------------------------------------------------------------------
- */
+/* --- in the flusher --- */
 
 static void flushed_in_loop(struct esk_mail *mail) {
     eski_flushed(ESK_CONTAINER(mail, struct eski_slot, mail));
@@ -66,8 +65,7 @@ struct eski_slot *eski_slot_free(struct esk_journal *journal) {
     return NULL;
 }
 
-/* --- in the loop --------------------------------------------------------------------------------
- */
+/* --- in the loop --- */
 
 size_t eski_append_size(const struct esk_journal_append *append) {
     if (eski_is_forget(append)) {

@@ -94,8 +94,7 @@ void eski_flushed(struct eski_slot *slot) {
     eski_settle(journal);
 }
 
-/* --- telling the appends ------------------------------------------------------------------------
- */
+/* --- telling the appends --- */
 
 static void deliver_in_turn(struct esk_mail *mail) {
     struct esk_journal *journal = ESK_CONTAINER(mail, struct esk_journal, deliver_mail);
@@ -144,8 +143,7 @@ void eski_deliver(struct esk_journal *journal) {
     }
 }
 
-/* --- relaxed mode -------------------------------------------------------------------------------
- */
+/* --- relaxed mode --- */
 
 static struct eski_file *older_file(const struct esk_journal *journal) {
     struct esk_link *link = journal->current->link.previous;

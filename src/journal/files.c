@@ -72,8 +72,7 @@ void eski_files_account(struct esk_journal *journal) {
     journal->held_bytes = bytes;
 }
 
-/* --- the next file ------------------------------------------------------------------------------
- */
+/* --- the next file --- */
 
 static void prepared(struct esk_mail *mail) {
     struct eski_prepare *prepare = ESK_CONTAINER(mail, struct eski_prepare, mail);
@@ -169,8 +168,7 @@ bool eski_files_roll(struct esk_journal *journal, size_t frame_bytes) {
     return true;
 }
 
-/* --- release ------------------------------------------------------------------------------------
- */
+/* --- release --- */
 
 static void discarded(struct esk_mail *mail) {
     struct eski_file *file = ESK_CONTAINER(mail, struct eski_file, mail);

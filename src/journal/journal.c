@@ -13,8 +13,7 @@
 #define BUFFERS_AFTER_NS 1000000000u /* idle: before buffers are given back */
 #define RETRY_AFTER_NS 100000000u    /* no room: before the next try */
 
-/* --- appends ------------------------------------------------------------------------------------
- */
+/* --- appends --- */
 
 void esk_journal_append(struct esk_journal *journal, struct esk_journal_append *append) {
     ESK_ASSERT(!journal->closing || eski_is_forget(append));
@@ -105,8 +104,7 @@ void eski_journal_fail(struct esk_journal *journal, const struct esk_error *erro
     }
 }
 
-/* --- between completions ------------------------------------------------------------------------
- */
+/* --- between completions --- */
 
 static bool is_idle(const struct esk_journal *journal) {
     return esk_list_empty(&journal->queue) && journal->frame_count == 0 && !journal->syncing;
@@ -200,8 +198,7 @@ static void handle_time(struct esk_journal *journal) {
     }
 }
 
-/* --- the stop -----------------------------------------------------------------------------------
- */
+/* --- the stop --- */
 
 static bool is_finished(const struct esk_journal *journal) {
     if (!journal->closing || journal->helper_jobs > 0 || journal->build_posted ||

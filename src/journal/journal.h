@@ -51,8 +51,7 @@ struct esk_journal_options {
     void *context;
 };
 
-/* --- recovery: in a worker ---------------------------------------------------------------------
- */
+/* --- recovery: in a worker --- */
 
 struct esk_journal_recovery;
 
@@ -93,8 +92,7 @@ enum esk_err esk_journal_open(const struct esk_journal_options *options,
                               const struct esk_group_state *states, size_t count,
                               struct esk_journal **journal, struct esk_error *error);
 
-/* --- running: in the loop ----------------------------------------------------------------------
- */
+/* --- running: in the loop --- */
 
 /* One append, part of the submitter's memory; the journal's from append until `durable` ran. */
 struct esk_journal_append {

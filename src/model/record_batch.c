@@ -80,8 +80,7 @@ enum esk_err esk_batch_records(struct esk_slice batch, const struct esk_batch_he
     return err;
 }
 
-/* --- records -----------------------------------------------------------------------------------
- */
+/* --- records --- */
 
 /* A zig-zag varint of at most `bits_max` bits; false when it is longer or cut short. */
 static bool varint_slow(const uint8_t **at, const uint8_t *end, unsigned bits_max, uint64_t *raw) {
@@ -218,8 +217,7 @@ uint64_t esk_record_size(const struct esk_record *record) {
     return size;
 }
 
-/* --- checking ----------------------------------------------------------------------------------
- */
+/* --- checking --- */
 
 static enum esk_err malformed(int64_t number, const char *reason, struct esk_error *error) {
     return esk_fail(error, ESK_ERR_CORRUPT, "batch: record %lld: %s", (long long)number, reason);

@@ -94,8 +94,7 @@ enum esk_err esk_batch_records(struct esk_slice batch, const struct esk_batch_he
                                size_t limit_bytes, struct esk_buffer *scratch,
                                struct esk_slice *records, struct esk_error *error);
 
-/* --- reading records ---------------------------------------------------------------------------
- */
+/* --- reading records --- */
 
 /* Borrows from the bytes it was read from. data NULL is null, which is not the same as empty. */
 struct esk_record {
@@ -138,8 +137,7 @@ static inline int64_t esk_record_timestamp_ms(const struct esk_batch_header *hea
                : (int64_t)((uint64_t)header->base_timestamp_ms + (uint64_t)record->timestamp_delta);
 }
 
-/* --- building ----------------------------------------------------------------------------------
- */
+/* --- building --- */
 
 /* Writes records straight into the block that will be journalled, uncompressed, all with one
  * timestamp. begin, add..., then finish or abandon. One owner. */

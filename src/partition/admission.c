@@ -14,8 +14,7 @@
 
 #define ROOM_RETRY_NS UINT64_C(100000000) /* 0.1 s: how often a full disk is asked again */
 
-/* --- the ballast -------------------------------------------------------------------------------
- */
+/* --- the ballast --- */
 
 static void grow_done(struct esk_mail *mail) {
     struct esk_shard *shard = ESK_CONTAINER(mail, struct esk_shard, grow_mail);
@@ -63,8 +62,7 @@ void eski_ballast_shrink_if_idle(struct esk_shard *shard) {
     shard->admitted_before = shard->admitted;
 }
 
-/* --- the line ----------------------------------------------------------------------------------
- */
+/* --- the line --- */
 
 /* ESK_OK: admitted. ESK_ERR_AGAIN: it has to wait. */
 static enum esk_err admit(struct esk_shard *shard, const struct esk_submit *submit) {

@@ -71,8 +71,7 @@ void esk_shard_create_partitions(struct esk_shard *shard, struct esk_partition_c
     }
 }
 
-/* --- removal -----------------------------------------------------------------------------------
- */
+/* --- removal --- */
 
 static void files_gone(struct esk_mail *mail) {
     struct esk_partition_removal *removal = ESK_CONTAINER(mail, struct esk_partition_removal, mail);

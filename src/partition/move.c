@@ -85,8 +85,7 @@ bool eski_partition_dirty(const struct esk_partition *partition) {
     return movable_index(partition) > partition->checkpoint.applied_index;
 }
 
-/* --- making one --------------------------------------------------------------------------------
- */
+/* --- making one --- */
 
 static struct run *add_run(struct eski_move *move, struct eski_segment *segment) {
     move->runs = esk_realloc(move->runs, (move->run_count + 1) * sizeof(struct run));
@@ -299,8 +298,7 @@ void eski_move_destroy(struct eski_move *move) {
     free(move);
 }
 
-/* --- in the worker -----------------------------------------------------------------------------
- */
+/* --- in the worker --- */
 
 static enum esk_err execute_run(struct eski_move *move, struct run *run) {
     enum esk_err err = ESK_OK;
@@ -360,8 +358,7 @@ enum esk_err eski_move_execute(struct eski_move *move) {
     return err;
 }
 
-/* --- booking -----------------------------------------------------------------------------------
- */
+/* --- booking --- */
 
 static void finish_run(struct eski_move *move, struct run *run) {
     struct eski_segment *segment = run->segment;

@@ -46,8 +46,7 @@ bool eski_mover_idle(const struct esk_shard *shard) {
            esk_deadlines_min(&shard->oldest) == NULL;
 }
 
-/* --- checkpoints -------------------------------------------------------------------------------
- */
+/* --- checkpoints --- */
 
 static void checkpoint_persisted(struct esk_journal_append *append) {
     (void)append; /* it counts when it is durable */
@@ -97,8 +96,7 @@ static void append_checkpoint(struct esk_partition *partition,
     esk_journal_append(partition->shard->journal, &checkpoint->append);
 }
 
-/* --- moves -------------------------------------------------------------------------------------
- */
+/* --- moves --- */
 
 static void move_done(struct esk_mail *mail) {
     struct eski_move *move = eski_move_of_mail(mail);

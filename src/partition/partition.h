@@ -47,8 +47,7 @@ uint64_t esk_partition_group_id(const struct esk_partition *partition);
 void esk_partition_configure(struct esk_partition *partition,
                              const struct esk_partition_settings *settings);
 
-/* --- submit ------------------------------------------------------------------------------------
- */
+/* --- submit --- */
 
 /* One entry. The struct is the submitter's and must stay until done. */
 struct esk_submit {
@@ -74,8 +73,7 @@ struct esk_submit {
 /* Submits in order; waits in line while the journal, the ballast or the tails have no room. */
 void esk_partition_submit(struct esk_partition *partition, struct esk_submit *submit);
 
-/* --- read --------------------------------------------------------------------------------------
- */
+/* --- read --- */
 
 /* Bytes of one whole batch or several: position, size within the block. */
 struct esk_read_part {
@@ -118,8 +116,7 @@ void esk_partition_read(struct esk_partition *partition, struct esk_read *read);
 void esk_partition_read_cancel(struct esk_read *read);
 void esk_read_release(struct esk_read *read); /* its parts and their array; any thread */
 
-/* --- view --------------------------------------------------------------------------------------
- */
+/* --- view --- */
 
 struct esk_partition_figures {
     uint64_t start_offset;

@@ -6,8 +6,7 @@
 
 #include "partition/state_private.h"
 
-/* --- partition.c -------------------------------------------------------------------------------
- */
+/* --- partition.c --- */
 
 struct esk_partition *eski_partition_create(struct esk_shard *shard,
                                             const struct esk_partition_spec *spec);
@@ -30,15 +29,13 @@ void eski_segments_forget(struct esk_partition *partition); /* all; recovery */
 void eski_segment_keep_file(struct esk_shard *shard, struct eski_segment *segment,
                             struct esk_segment *file);
 
-/* --- apply.c -----------------------------------------------------------------------------------
- */
+/* --- apply.c --- */
 
 /* Applies a committed entry; live and in recovery alike. Takes entry->block. */
 enum esk_err eski_apply(struct esk_partition *partition, struct eski_entry *entry,
                         struct esk_error *error);
 
-/* --- submit.c ----------------------------------------------------------------------------------
- */
+/* --- submit.c --- */
 
 /* Appends an entry of our own without admission; block is taken; submit->done is told, if any. A
  * log start is strict: files go behind it. */
@@ -55,8 +52,7 @@ void eski_stall_arm(struct esk_shard *shard);
 /* Begins the term: the group's first step of this life. */
 void eski_partition_begin(struct esk_partition *partition);
 
-/* --- admission.c -------------------------------------------------------------------------------
- */
+/* --- admission.c --- */
 
 void eski_waiting_kick(struct esk_shard *shard);
 /* Fails what waits for removed partitions. */
@@ -66,8 +62,7 @@ void eski_ballast_begin(struct esk_shard *shard);
 /* Once a pass of retention: gives it back when nothing was admitted since the last one. */
 void eski_ballast_shrink_if_idle(struct esk_shard *shard);
 
-/* --- move.c ------------------------------------------------------------------------------------
- */
+/* --- move.c --- */
 
 struct eski_move;
 /* A job that moves up to bytes_max of the tail, or a machine's snapshot; sync: so that a checkpoint
@@ -85,8 +80,7 @@ struct eski_move *eski_move_of_mail(struct esk_mail *mail);
 /* Whether the partition has a state that its newest checkpoint does not cover. */
 bool eski_partition_dirty(const struct esk_partition *partition);
 
-/* --- mover.c -----------------------------------------------------------------------------------
- */
+/* --- mover.c --- */
 
 void eski_mover_init(struct esk_shard *shard);
 void eski_mover_kick(struct esk_shard *shard);
@@ -95,15 +89,13 @@ void eski_mover_note(struct esk_partition *partition, uint64_t journal_position)
 void eski_mover_note_tail(struct esk_partition *partition);
 bool eski_mover_idle(const struct esk_shard *shard); /* nothing left to checkpoint */
 
-/* --- recover.c ---------------------------------------------------------------------------------
- */
+/* --- recover.c --- */
 
 /* What replay left: makes the group, drops files below the log start, checks that none is missing.
  */
 enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_error *error);
 
-/* --- read.c, retention.c, shard.c --------------------------------------------------------------
- */
+/* --- read.c, retention.c, shard.c --- */
 
 void eski_reads_wake(struct esk_partition *partition);
 void eski_reads_end(struct esk_partition *partition, enum esk_err err);

@@ -63,8 +63,7 @@ static bool satisfied(const struct esk_read *read) {
             (content_bytes(read) >= read->bytes_max || read->records >= read->records_max));
 }
 
-/* --- from the tail -----------------------------------------------------------------------------
- */
+/* --- from the tail --- */
 
 static void read_tail(struct esk_read *read) {
     const struct esk_tail *tail = &read->partition->tail;
@@ -76,8 +75,7 @@ static void read_tail(struct esk_read *read) {
     }
 }
 
-/* --- from a file -------------------------------------------------------------------------------
- */
+/* --- from a file --- */
 
 /* Keeps what the helper opened and loaded, when the segment is still there. */
 static void keep(struct eski_fetch *fetch) {
@@ -193,8 +191,7 @@ static bool read_segment(struct esk_read *read) {
     return false;
 }
 
-/* --- the read ----------------------------------------------------------------------------------
- */
+/* --- the read --- */
 
 static void stop_waiting(struct esk_read *read) {
     if (read->waiting) {

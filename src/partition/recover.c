@@ -297,8 +297,7 @@ enum esk_err esk_shard_recover_partition(struct esk_shard *shard,
     return err;
 }
 
-/* --- replay ------------------------------------------------------------------------------------
- */
+/* --- replay --- */
 
 static enum esk_err settle_partition(struct esk_partition *partition, struct esk_group_state *state,
                                      struct esk_error *error) {
@@ -409,8 +408,7 @@ enum esk_err esk_shard_replay(struct esk_shard *shard, uint64_t only_group,
     return esk_journal_recovery_replay(shard->recovery, only_group, replay_entry, shard, error);
 }
 
-/* --- was anything lost -------------------------------------------------------------------------
- */
+/* --- was anything lost --- */
 
 /* Only durable entries reach segments and snapshots, so a file of a later entry than the last one
  * replayed tells that the journal lost its end. */
@@ -449,8 +447,7 @@ enum esk_err esk_shard_verify(const struct esk_shard *shard, struct esk_error *e
     return err;
 }
 
-/* --- a change of layout ------------------------------------------------------------------------
- */
+/* --- a change of layout --- */
 
 enum esk_err esk_shard_settle(struct esk_shard *shard, struct esk_group_state **states,
                               size_t *count, struct esk_error *error) {

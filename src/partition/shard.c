@@ -82,8 +82,7 @@ void esk_shard_destroy(struct esk_shard *shard) {
     free(shard);
 }
 
-/* --- start -------------------------------------------------------------------------------------
- */
+/* --- start --- */
 
 /* Raises a group's term; state is what the journal is to store. */
 static void raise_term(struct esk_partition *partition, struct esk_group_state *state) {
@@ -157,8 +156,7 @@ void esk_shard_start(struct esk_shard *shard, void (*done)(void *context), void 
     esk_post(&shard->loop->executor, &shard->mail);
 }
 
-/* --- stop --------------------------------------------------------------------------------------
- */
+/* --- stop --- */
 
 static void stopped(void *context) {
     struct esk_shard *shard = context;
@@ -203,8 +201,7 @@ void esk_shard_stop(struct esk_shard *shard, void (*done)(void *context), void *
     eski_shard_step_stop(shard);
 }
 
-/* --- look-ups ----------------------------------------------------------------------------------
- */
+/* --- look-ups --- */
 
 bool esk_shard_has_space(const struct esk_shard *shard) {
     enum esk_err err;

@@ -35,8 +35,7 @@ static void write_numbers(struct world *world, unsigned partition, uint64_t from
     }
 }
 
-/* --- records through crashes -------------------------------------------------------------------
- */
+/* --- records through crashes --- */
 
 static void records_survive_crashes_and_stops(void **state) {
     struct world *world = *state;
@@ -97,8 +96,7 @@ static void nothing_acknowledged_is_lost_whichever_write_or_sync_fails(void **st
     assert_true(failures > 20);
 }
 
-/* --- removal -----------------------------------------------------------------------------------
- */
+/* --- removal --- */
 
 static void removed(struct esk_partition_removal *removal) {
     removal->count = 0;
@@ -156,8 +154,7 @@ static void a_partition_may_be_removed_while_it_is_moved_and_read(void **state) 
     assert_int_equal(world->failed, 0);
 }
 
-/* --- admission ---------------------------------------------------------------------------------
- */
+/* --- admission --- */
 
 static void many_small_tails_make_room_for_a_large_submit(void **state) {
     struct world *world = *state;
@@ -217,8 +214,7 @@ static void a_full_disk_refuses_serves_and_recovers(void **state) {
     expect_numbers(world, 0, 0, count + 1);
 }
 
-/* --- relaxed flushes ---------------------------------------------------------------------------
- */
+/* --- relaxed flushes --- */
 
 static void relaxed_answers_come_with_the_write_and_a_stop_does_not_wait(void **state) {
     struct world *world = *state;
@@ -264,8 +260,7 @@ static void files_go_only_behind_a_durable_log_start(void **state) {
     assert_true(world->partitions[3]->log_start > 0);
 }
 
-/* --- stops -------------------------------------------------------------------------------------
- */
+/* --- stops --- */
 
 static void a_stop_waits_for_a_pass_that_it_overtakes(void **state) {
     struct world *world = *state;
@@ -296,8 +291,7 @@ static void a_shard_that_was_opened_but_not_started_can_be_closed(void **state) 
     expect_numbers(world, 0, 0, 20);
 }
 
-/* --- machines ----------------------------------------------------------------------------------
- */
+/* --- machines --- */
 
 static void expect_machine(const struct world *world, size_t count) {
     assert_int_equal(world->numbers.count, count);

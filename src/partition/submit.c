@@ -163,8 +163,7 @@ void eski_pending_forget(struct esk_partition *partition) {
     }
 }
 
-/* --- a disk that became full within a write ----------------------------------------------------
- */
+/* --- a disk that became full within a write --- */
 
 /* Nobody is to wait for room without bound. */
 static void tell_late(struct esk_partition *partition) {
@@ -284,8 +283,7 @@ void eski_submit_now(struct esk_submit *submit) {
     append(pending);
 }
 
-/* --- the first entry of a term -----------------------------------------------------------------
- */
+/* --- the first entry of a term --- */
 
 void eski_partition_begin(struct esk_partition *partition) {
     const struct esk_event event = {.kind = ESK_EVENT_STATE_STORED};

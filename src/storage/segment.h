@@ -68,8 +68,7 @@ enum esk_err esk_segment_read(struct esk_segment *segment, void *buffer, size_t 
                               uint64_t position, uint64_t bytes_end, unsigned flags, size_t *got,
                               struct esk_error *error);
 
-/* --- the sparse index --------------------------------------------------------------------------
- */
+/* --- the sparse index --- */
 
 #define ESK_INDEX_INTERVAL_BYTES 4096 /* batch bytes between two entries, as Kafka's default */
 
@@ -118,8 +117,7 @@ enum esk_err esk_segment_load(const struct esk_storage *storage, uint64_t group_
                               uint64_t base_offset, struct esk_segment_summary *summary,
                               struct esk_index *index, struct esk_error *error);
 
-/* --- folders -----------------------------------------------------------------------------------
- */
+/* --- folders --- */
 
 /* Base offsets of the group's segment files, ascending; *offsets is owned, free(). A missing folder
  * has none. Unknown file names are ignored, temporary ones removed. */
@@ -141,8 +139,7 @@ enum esk_err esk_group_files_list(const struct esk_storage *storage, uint64_t **
 enum esk_err esk_group_files_set_aside(const struct esk_storage *storage, uint64_t group_id,
                                        struct esk_error *error);
 
-/* --- snapshots of groups whose state is a map --------------------------------------------------
- */
+/* --- snapshots of groups whose state is a map --- */
 
 /* A snapshot file, named by its index: magic, version, group, index, term, CRC, payload. Written,
  * synced and its name synced when it returns. */

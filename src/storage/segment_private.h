@@ -22,8 +22,7 @@ struct esk_segment {
     struct eski_pool_entry *entry; /* the pool's: set once the file went there; likewise */
 };
 
-/* --- formats (format.c) ------------------------------------------------------------------------
- */
+/* --- formats (format.c) --- */
 
 #define ESKI_FORMAT_VERSION 1
 #define ESKI_PREFIX_BYTES 16 /* magic 8, version 4, CRC-32C of everything behind it 4 */
@@ -70,8 +69,7 @@ enum esk_err eski_snapshot_parse(struct esk_slice bytes, const char *path,
                                  struct eski_snapshot_header *header, struct esk_slice *payload,
                                  struct esk_error *error);
 
-/* --- paths and disk (disk.c) -------------------------------------------------------------------
- */
+/* --- paths and disk (disk.c) --- */
 
 char *eski_group_path(const struct esk_storage *storage, uint64_t group_id); /* all owned */
 char *eski_file_path(const struct esk_storage *storage, uint64_t group_id, uint64_t number,
@@ -112,8 +110,7 @@ enum esk_err eski_file_shrink(struct esk_platform *platform, struct esk_file *fi
 enum esk_err eski_storage_path_remove(struct esk_platform *platform, const char *path,
                                       struct esk_error *error);
 
-/* --- the pool's part in segments (pool.c) ------------------------------------------------------
- */
+/* --- the pool's part in segments (pool.c) --- */
 
 void eski_pool_attach(struct esk_pool *pool,
                       struct esk_segment *segment); /* before the file opens */
@@ -124,8 +121,7 @@ uint64_t eski_pool_folders_made(struct esk_pool *pool);
 bool eski_pool_folders_are_synced(struct esk_pool *pool, uint64_t made);
 void eski_pool_folders_synced(struct esk_pool *pool, uint64_t made);
 
-/* --- room (room.c) -----------------------------------------------------------------------------
- */
+/* --- room (room.c) --- */
 
 /* After a step of a write failed: true when it should be tried again, because *err is
  * ESK_ERR_NO_SPACE and room was made. *tries starts at 0. A failure to make room replaces *err. */

@@ -287,8 +287,7 @@ static void a_file_left_by_a_crash_is_replaced(void **state) {
     assert_int_equal(node(fixture, SEGMENT0)->size, ESK_SEGMENT_HEADER_BYTES + ESKI_END_MARK_BYTES);
 }
 
-/* --- full disks and failing calls --------------------------------------------------------------
- */
+/* --- full disks and failing calls --- */
 
 static void a_full_disk_takes_the_pool_first_then_the_reserve(void **state) {
     struct fixture *fixture = *state;

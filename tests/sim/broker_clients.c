@@ -8,8 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- what clients have in common ---------------------------------------------------------------
- */
+/* --- what clients have in common --- */
 
 static void again(struct bc_client *client) {
     struct bs *bs = client->bs;
@@ -46,8 +45,7 @@ static struct esk_slice name_of(const struct bm_topic *topic) {
     return esk_slice_text(topic->name);
 }
 
-/* --- produce -----------------------------------------------------------------------------------
- */
+/* --- produce --- */
 
 struct produce {
     struct esk_produce produce;
@@ -130,8 +128,7 @@ static void do_produce(struct bc_client *client) {
     esk_broker_produce(client->shard, &own->produce);
 }
 
-/* --- consume -----------------------------------------------------------------------------------
- */
+/* --- consume --- */
 
 struct consume {
     struct esk_consume consume;
@@ -190,8 +187,7 @@ static void do_consume(struct bc_client *client) {
     esk_broker_consume(client->shard, &own->consume);
 }
 
-/* --- topics ------------------------------------------------------------------------------------
- */
+/* --- topics --- */
 
 struct admin {
     struct esk_topic_operation operation;
@@ -313,8 +309,7 @@ static void do_admin(struct bc_client *client) {
     }
 }
 
-/* --- commits -----------------------------------------------------------------------------------
- */
+/* --- commits --- */
 
 struct commit {
     struct esk_offset_commit commit;
@@ -367,8 +362,7 @@ static void do_commit(struct bc_client *client) {
     esk_broker_offset_commit(client->shard, &own->commit);
 }
 
-/* --- a client ----------------------------------------------------------------------------------
- */
+/* --- a client --- */
 
 static void tick(struct esk_timer *timer) {
     struct bc_client *client = ESK_CONTAINER(timer, struct bc_client, timer);

@@ -105,8 +105,7 @@ void bc_note_segments(struct bs *bs, const struct sim_inode *folder) {
     }
 }
 
-/* --- the scanner -------------------------------------------------------------------------------
- */
+/* --- the scanner --- */
 
 struct scan {
     struct esk_consume consume;
@@ -203,8 +202,7 @@ static bool settle_topic(struct bs *bs, struct bm_topic *topic) {
     return true;
 }
 
-/* --- commits -----------------------------------------------------------------------------------
- */
+/* --- commits --- */
 
 struct fetch {
     struct esk_offset_fetch fetch;

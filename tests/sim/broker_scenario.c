@@ -77,8 +77,7 @@ static void on_failed(void *context, const struct esk_error *error) {
     life->bs.failed = true;
 }
 
-/* --- a life ------------------------------------------------------------------------------------
- */
+/* --- a life --- */
 
 static void start_clients(struct bs *bs) {
     struct sim_random *random = &bs->run->random;
@@ -284,8 +283,7 @@ static void live(struct life *life, bool calm) {
     bc_note_segments(bs, sim_image_find(&run->world.image, GROUPS, NULL, NULL));
 }
 
-/* --- damage at rest ----------------------------------------------------------------------------
- */
+/* --- damage at rest --- */
 
 /* Damages a journal, when all that are there belong to one layout: then all of them count. */
 static void damage_journal(struct life *life) {

@@ -71,8 +71,7 @@ static void run_mail(struct sim_executor *executor, struct sim_thread *thread) {
     thread->busy = false;
 }
 
-/* --- timers ------------------------------------------------------------------------------------
- */
+/* --- timers --- */
 
 static struct sim_executor *of_loop(struct esk_loop *loop) {
     return of(&loop->executor);
@@ -106,8 +105,7 @@ static uint64_t now_ns(struct esk_loop *loop) {
     return of_loop(loop)->turn_ns;
 }
 
-/* --- threads -----------------------------------------------------------------------------------
- */
+/* --- threads --- */
 
 static void loop_main(void *argument) {
     struct sim_executor *executor = argument;

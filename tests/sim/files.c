@@ -46,8 +46,7 @@ enum esk_err simi_fail(struct esk_error *error, int number, const char *what, co
     return esk_fail_errno(error, esk_err_from_errno(number), number, "%s %s", what, path);
 }
 
-/* --- reading and writing -----------------------------------------------------------------------
- */
+/* --- reading and writing --- */
 
 static enum esk_err file_read(struct esk_file *base, void *buffer, size_t size, uint64_t position,
                               unsigned flags, size_t *got, struct esk_error *error) {
@@ -150,8 +149,7 @@ static enum esk_err file_write(struct esk_file *base, const struct esk_slice *sl
     return ESK_OK;
 }
 
-/* --- sync --------------------------------------------------------------------------------------
- */
+/* --- sync --- */
 
 void simi_sync_begin(struct sim_world *world, struct sim_inode *inode, enum esk_err failure) {
     bool failed = failure == ESK_OK;
@@ -217,8 +215,7 @@ static enum esk_err file_sync(struct esk_file *base, struct esk_error *error) {
     return ESK_OK;
 }
 
-/* --- the rest of a file ------------------------------------------------------------------------
- */
+/* --- the rest of a file --- */
 
 static enum esk_err file_truncate(struct esk_file *base, uint64_t size, struct esk_error *error) {
     struct sim_file *file = of(base);

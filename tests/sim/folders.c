@@ -161,8 +161,7 @@ static enum esk_err path_space(struct esk_platform *platform, const char *path,
     return ESK_OK;
 }
 
-/* --- clocks and chance -------------------------------------------------------------------------
- */
+/* --- clocks and chance --- */
 
 static uint64_t monotonic_ns(struct esk_platform *platform) {
     simi_point(simi_world_of(platform));

@@ -18,8 +18,7 @@ uint64_t sim_image_room(const struct sim_image *image) {
     return taken < image->page_limit ? image->page_limit - taken : 0;
 }
 
-/* --- folders -----------------------------------------------------------------------------------
- */
+/* --- folders --- */
 
 struct sim_inode *sim_inode_create(struct sim_image *image, bool is_folder) {
     struct sim_inode *inode = esk_alloc_zeroed(1, sizeof(*inode));
@@ -195,8 +194,7 @@ void sim_inode_unlinked(struct sim_image *image, struct sim_inode *inode) {
     }
 }
 
-/* --- pages -------------------------------------------------------------------------------------
- */
+/* --- pages --- */
 
 static uint8_t *grown(uint8_t *old, size_t before, size_t after) {
     uint8_t *bytes = esk_alloc_zeroed(after, 1);

@@ -72,8 +72,7 @@ static bool full(const struct js *js) {
     return faults_fired(js, true) > faults_fired(js, false);
 }
 
-/* --- callbacks ---------------------------------------------------------------------------------
- */
+/* --- callbacks --- */
 
 static void on_persisted(struct esk_journal_append *append) {
     struct js_append *own = ESK_CONTAINER(append, struct js_append, append);
@@ -138,8 +137,7 @@ static void on_closed(void *context) {
     js->stopped = true;
 }
 
-/* --- actions -----------------------------------------------------------------------------------
- */
+/* --- actions --- */
 
 static struct js_append *append_create(struct js *js, uint64_t group_id) {
     struct js_append *own = esk_alloc_zeroed(1, sizeof(*own));
@@ -273,8 +271,7 @@ static void start(struct esk_mail *mail) {
     tick(&js->timer);
 }
 
-/* --- a life ------------------------------------------------------------------------------------
- */
+/* --- a life --- */
 
 struct replay {
     struct js *js;

@@ -49,8 +49,7 @@ bool simi_fault(struct sim_world *world, enum sim_fault fault) {
     return true;
 }
 
-/* --- threads -----------------------------------------------------------------------------------
- */
+/* --- threads --- */
 
 static void thread_main(void *argument) {
     struct sim_thread *thread = argument;
@@ -117,8 +116,7 @@ void simi_wait(struct sim_world *world) {
     sim_coroutine_yield();
 }
 
-/* --- the scheduler -----------------------------------------------------------------------------
- */
+/* --- the scheduler --- */
 
 /* Wakes what is due; returns how many can run, or 0 and when the next one is due. */
 static size_t wake(struct sim_world *world, uint64_t *next_ns) {

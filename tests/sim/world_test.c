@@ -103,8 +103,7 @@ static void time_moves_to_the_next_timer_and_a_stopped_one_stays_silent(void **s
     sim_world_end(&world, false);
 }
 
-/* --- the disk through the platform --------------------------------------------------------------
- */
+/* --- the disk through the platform --- */
 
 struct writer {
     struct sim_world world;

@@ -12,8 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* --- the end ------------------------------------------------------------------------------------
- */
+/* --- the end --- */
 
 static void forget_input(struct esk_connection *connection) {
     if (connection->kept) {
@@ -57,8 +56,7 @@ void esk_connection_release(struct esk_connection *connection) {
     }
 }
 
-/* --- the start ----------------------------------------------------------------------------------
- */
+/* --- the start --- */
 
 static void on_arrival(struct esk_mail *mail) {
     struct esk_connection *connection = ESK_CONTAINER(mail, struct esk_connection, arrival);
@@ -95,8 +93,7 @@ struct esk_connection *eski_connection_create(struct eski_shard *shard, struct e
     return connection;
 }
 
-/* --- input --------------------------------------------------------------------------------------
- */
+/* --- input --- */
 
 /* Reads behind what was kept, all of it in the shard's window. */
 static void read_input(struct esk_connection *connection) {
@@ -168,8 +165,7 @@ static void drop_input(struct esk_connection *connection) {
     }
 }
 
-/* --- attending ----------------------------------------------------------------------------------
- */
+/* --- attending --- */
 
 static void set_stall_deadline(struct esk_connection *connection, uint32_t delay_ms) {
     connection->stall_due_tick = eski_deadlines_tick(connection->shard, delay_ms);
@@ -265,8 +261,7 @@ void eski_connection_expire(struct esk_connection *connection) {
     eski_shard_ready(connection->shard, connection);
 }
 
-/* --- for doors ----------------------------------------------------------------------------------
- */
+/* --- for doors --- */
 
 void *esk_connection_data(const struct esk_connection *connection) {
     return connection->data;

@@ -49,8 +49,7 @@ void esk_connection_set_data(struct esk_connection *connection, void *data);
 struct esk_door *esk_connection_door(const struct esk_connection *connection);
 uint32_t esk_connection_shard(const struct esk_connection *connection);
 
-/* --- input --------------------------------------------------------------------------------------
- */
+/* --- input --- */
 
 /* What came and was not consumed. The bytes stay until `serve` returns; what is left of them then
  * is kept and shown again. */
@@ -65,8 +64,7 @@ bool esk_connection_input_ending(const struct esk_connection *connection);
 /* All input has been shown, nothing follows. */
 bool esk_connection_input_ended(const struct esk_connection *connection);
 
-/* --- output -------------------------------------------------------------------------------------
- */
+/* --- output --- */
 
 /* Room for `size` bytes at the end of the output; then commit what was used of it. */
 uint8_t *esk_connection_reserve(struct esk_connection *connection, size_t size);
@@ -81,8 +79,7 @@ struct esk_block *esk_connection_block_take(struct esk_connection *connection);
 void esk_connection_block_give(struct esk_connection *connection, struct esk_block **block);
 size_t esk_connection_output_bytes(const struct esk_connection *connection); /* not sent yet */
 
-/* --- life ---------------------------------------------------------------------------------------
- */
+/* --- life --- */
 
 /* `serve` will be called soon; harmless after `closed`. */
 void esk_connection_wake(struct esk_connection *connection);

@@ -20,8 +20,7 @@
 #define BACKLOG 4096 /* the kernel cuts it to net.core.somaxconn */
 #define ACCEPTS_PER_TURN 64
 
-/* --- opening ------------------------------------------------------------------------------------
- */
+/* --- opening --- */
 
 /* Splits "HOST:PORT" or "[HOST]:PORT". */
 static bool split(const char *where, char *host, size_t host_bytes, const char **port) {
@@ -108,8 +107,7 @@ enum esk_err eski_listener_open(const char *where, char address[ESK_SERVER_ADDRE
     return err;
 }
 
-/* --- accepting ----------------------------------------------------------------------------------
- */
+/* --- accepting --- */
 
 static int watch(struct eski_listener *listener, int operation) {
     struct epoll_event event = {.events = EPOLLIN,

@@ -13,8 +13,7 @@
 #define PIECES_PER_WRITE 64
 #define BYTES_PER_FLUSH (128 * 1024) /* then others have their turn: 0.1 ms on loopback */
 
-/* --- pools --------------------------------------------------------------------------------------
- */
+/* --- pools --- */
 
 void eski_pools_init(struct eski_shard *shard) {
     shard->small =
@@ -76,8 +75,7 @@ void esk_connection_block_give(struct esk_connection *connection, struct esk_blo
     }
 }
 
-/* --- the queue ----------------------------------------------------------------------------------
- */
+/* --- the queue --- */
 
 void eski_output_init(struct esk_connection *connection) {
     connection->slices = connection->slices_inline;
@@ -181,8 +179,7 @@ size_t esk_connection_output_bytes(const struct esk_connection *connection) {
     return connection->output_bytes;
 }
 
-/* --- sending ------------------------------------------------------------------------------------
- */
+/* --- sending --- */
 
 static void sent(struct esk_connection *connection, size_t size) {
     connection->output_bytes -= size;

@@ -20,8 +20,7 @@ void esk_server_options_init(struct esk_server_options *options) {
         .stall_ms = STALL_MS_DEFAULT, .linger_ms = LINGER_MS_DEFAULT, .stop_ms = STOP_MS_DEFAULT};
 }
 
-/* --- orders -------------------------------------------------------------------------------------
- */
+/* --- orders --- */
 
 static void answer(struct esk_server *server, int error_number) {
     pthread_mutex_lock(&server->mutex);
@@ -101,8 +100,7 @@ static void run_resume(struct esk_mail *mail) {
     eski_listener_resume_all(server);
 }
 
-/* --- start --------------------------------------------------------------------------------------
- */
+/* --- start --- */
 
 /* What is not for connections is for segments, journals and the like. */
 static uint32_t connections_max(uint32_t asked) {
@@ -179,8 +177,7 @@ enum esk_err esk_server_listen(struct esk_server *server, struct esk_door *door,
     return failed ? esk_fail_errno(error, ESK_ERR_IO, failed, "listen at %s", where) : ESK_OK;
 }
 
-/* --- stop ---------------------------------------------------------------------------------------
- */
+/* --- stop --- */
 
 void eski_server_connection_freed(struct esk_server *server) {
     if (atomic_fetch_sub(&server->connections, 1) == 1) {

@@ -9,8 +9,7 @@ static struct eski_request *request_of(struct esk_consume *consume) {
     return ESK_CONTAINER(consume, struct eski_request, read.consume);
 }
 
-/* --- parameters ----------------------------------------------------------------------------------
- */
+/* --- parameters --- */
 
 enum { PARTITION, OFFSET, TOPIC, MAX_RECORDS, MAX_BYTES, WAIT_MS, ENCODING, PARAMETER_COUNT };
 
@@ -59,8 +58,7 @@ static enum esk_err read_parameters(struct eski_request *request,
     return ESK_OK;
 }
 
-/* --- the read and its answer ---------------------------------------------------------------------
- */
+/* --- the read and its answer --- */
 
 static void clean(struct eski_request *request) {
     eski_consume_encoder_fini(&request->read.encoder);
@@ -114,8 +112,7 @@ static void start(struct eski_request *request) {
     esk_broker_consume(request->shard->broker, &request->read.consume);
 }
 
-/* --- from an offset ------------------------------------------------------------------------------
- */
+/* --- from an offset --- */
 
 enum esk_err eski_consume_read(struct eski_request *request, const struct esk_json_value *body,
                                struct esk_error *error) {
@@ -136,8 +133,7 @@ void eski_consume_run(struct eski_request *request) {
     start(request);
 }
 
-/* --- from a group's commit -----------------------------------------------------------------------
- */
+/* --- from a group's commit --- */
 
 enum esk_err eski_group_consume_read(struct eski_request *request,
                                      const struct esk_json_value *body, struct esk_error *error) {

@@ -53,8 +53,7 @@ void eski_consume_encoder_fini(struct eski_consume_encoder *encoder) {
     encoder->headers = NULL;
 }
 
-/* --- text ----------------------------------------------------------------------------------------
- */
+/* --- text --- */
 
 /* Groups of three bytes as far as they fit; the last group with its padding. */
 static size_t put_base64(const uint8_t *bytes, size_t size, uint8_t **at, const uint8_t *end) {
@@ -65,8 +64,7 @@ static size_t put_base64(const uint8_t *bytes, size_t size, uint8_t **at, const 
     return taken;
 }
 
-/* --- tokens --------------------------------------------------------------------------------------
- */
+/* --- tokens --- */
 
 static void set_token(struct eski_consume_encoder *encoder, int kind, struct esk_slice bytes) {
     encoder->token = kind;
@@ -118,8 +116,7 @@ static bool write_token(struct eski_consume_encoder *encoder, uint8_t **at, cons
     return true;
 }
 
-/* --- records -------------------------------------------------------------------------------------
- */
+/* --- records --- */
 
 /* Opens the next batch that may hold wanted records; false: there is none. A part holds one or more
  * batches. */
@@ -262,8 +259,7 @@ static enum esk_err next_record(struct eski_consume_encoder *encoder, bool *foun
     return ESK_OK;
 }
 
-/* --- checking ------------------------------------------------------------------------------------
- */
+/* --- checking --- */
 
 /* Checks `text` from *passed on, which counts over all texts of a record; *budget bounds the bytes.
  * false: not UTF-8. */
@@ -312,8 +308,7 @@ static enum esk_err check_record(struct eski_consume_encoder *encoder) {
     return !valid ? ESK_ERR_NOT_TEXT : budget ? ESK_OK : ESK_ERR_AGAIN;
 }
 
-/* --- the state machine ---------------------------------------------------------------------------
- */
+/* --- the state machine --- */
 
 static char *put_text(char *at, const char *text) {
     size_t size = strlen(text);

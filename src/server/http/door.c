@@ -37,8 +37,7 @@ static const struct esk_http_options *options_of(const struct esk_connection *co
     return &shard_of(connection)->http->options;
 }
 
-/* --- a head --------------------------------------------------------------------------------------
- */
+/* --- a head --- */
 
 /* Answers what was no request, and ends. */
 static void refuse(struct esk_connection *connection, enum esk_err err, const char *text) {
@@ -92,8 +91,7 @@ static bool begin(struct esk_connection *connection) {
     return true;
 }
 
-/* --- a body --------------------------------------------------------------------------------------
- */
+/* --- a body --- */
 
 /* Waits for more of the body, for longer the more of it has come; true: there is no more, which has
  * been answered. */
@@ -186,8 +184,7 @@ static bool collect(struct eski_request *request) {
     return true;
 }
 
-/* --- serving -------------------------------------------------------------------------------------
- */
+/* --- serving --- */
 
 static void leave(struct eski_request *request) {
     if (request->cancel) {
@@ -288,8 +285,7 @@ static void on_closed(struct esk_connection *connection) {
 
 static const struct esk_door_ops ops = {on_opened, on_serve, on_expired, on_closed};
 
-/* --- life ----------------------------------------------------------------------------------------
- */
+/* --- life --- */
 
 void esk_http_options_init(struct esk_http_options *options) {
     *options = (struct esk_http_options){.body_bytes_max = ESK_BODY_BYTES_MAX_DEFAULT,

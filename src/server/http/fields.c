@@ -52,8 +52,7 @@ enum esk_err eski_field_integer(const char *name, const struct esk_json_value *v
     return ESK_OK;
 }
 
-/* --- queries -------------------------------------------------------------------------------------
- */
+/* --- queries --- */
 
 static bool read_number(struct esk_slice text, int64_t *number) {
     bool is_negative = text.size > 0 && *text.data == '-';
@@ -114,8 +113,7 @@ enum esk_err eski_query_read(struct eski_request *request, struct eski_parameter
     return ESK_OK;
 }
 
-/* --- paths ---------------------------------------------------------------------------------------
- */
+/* --- paths --- */
 
 static enum esk_err decode_parameter(struct eski_request *request, struct esk_error *error) {
     struct esk_slice *parameter = &request->parameters[0];

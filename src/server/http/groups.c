@@ -6,8 +6,7 @@
 
 #include <inttypes.h>
 
-/* --- commit --------------------------------------------------------------------------------------
- */
+/* --- commit --- */
 
 static enum esk_err read_number(const struct esk_json_value *body, const char *name, int64_t high,
                                 int64_t *number, struct esk_error *error) {
@@ -63,8 +62,7 @@ void eski_commit_run(struct eski_request *request) {
     esk_broker_offset_commit(request->shard->broker, &request->commit);
 }
 
-/* --- offsets -------------------------------------------------------------------------------------
- */
+/* --- offsets --- */
 
 enum esk_err eski_offsets_read(struct eski_request *request, const struct esk_json_value *body,
                                struct esk_error *error) {

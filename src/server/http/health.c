@@ -5,8 +5,7 @@
 #include "observe/exposition.h"
 #include "runtime/loop.h"
 
-/* --- healthz -------------------------------------------------------------------------------------
- */
+/* --- healthz --- */
 
 enum esk_err eski_healthz_read(struct eski_request *request, const struct esk_json_value *body,
                                struct esk_error *error) {
@@ -27,8 +26,7 @@ void eski_healthz_run(struct eski_request *request) {
     eski_respond(request, 200);
 }
 
-/* --- readyz --------------------------------------------------------------------------------------
- */
+/* --- readyz --- */
 
 enum esk_err eski_readyz_read(struct eski_request *request, const struct esk_json_value *body,
                               struct esk_error *error) {
@@ -52,8 +50,7 @@ void eski_readyz_run(struct eski_request *request) {
     eski_respond(request, 200);
 }
 
-/* --- metrics -------------------------------------------------------------------------------------
- */
+/* --- metrics --- */
 
 enum esk_err eski_metrics_read(struct eski_request *request, const struct esk_json_value *body,
                                struct esk_error *error) {

@@ -53,8 +53,7 @@ static enum esk_err read_nullable(const struct place *place, const char *field,
     return read_bytes(place, field, value->string, bytes);
 }
 
-/* --- headers -------------------------------------------------------------------------------------
- */
+/* --- headers --- */
 
 /* How many headers an object stands for: an array is one for each of its elements. */
 static size_t count_headers(const struct esk_json_value *object) {
@@ -121,8 +120,7 @@ static enum esk_err read_headers(const struct place *place, const struct esk_jso
     return ESK_OK;
 }
 
-/* --- records -------------------------------------------------------------------------------------
- */
+/* --- records --- */
 
 static enum esk_err read_partition(const struct place *place, const struct esk_json_value *value,
                                    struct esk_produce_record *record) {
@@ -244,8 +242,7 @@ enum esk_err eski_produce_read(struct eski_request *request, const struct esk_js
     return err ? err : read_records(&place, &value);
 }
 
-/* --- results -------------------------------------------------------------------------------------
- */
+/* --- results --- */
 
 static bool fill_results(struct eski_request *request, struct esk_buffer *out) {
     const struct esk_produce *produce = &request->produce;

@@ -100,8 +100,7 @@ bool eski_request_charge(struct eski_request *request, uint64_t bytes) {
     return false;
 }
 
-/* --- the beginning -------------------------------------------------------------------------------
- */
+/* --- the beginning --- */
 
 void eski_request_route(struct eski_request *request, const struct esk_http_head *head) {
     request->is_head = head->method == ESK_HTTP_HEAD;
@@ -130,8 +129,7 @@ void eski_request_route(struct eski_request *request, const struct esk_http_head
     }
 }
 
-/* --- the body is whole ---------------------------------------------------------------------------
- */
+/* --- the body is whole --- */
 
 static void run(struct eski_request *request, enum esk_err err, const struct esk_error *error) {
     if (err) {

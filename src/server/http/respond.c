@@ -25,8 +25,7 @@ static void count(struct eski_request *request) {
     esk_histogram_record(&shard->durations[operation], now - request->started_ns);
 }
 
-/* --- what to answer ------------------------------------------------------------------------------
- */
+/* --- what to answer --- */
 
 struct esk_json_writer eski_respond_begin(struct eski_request *request) {
     request->text.size = 0;
@@ -84,8 +83,7 @@ void eski_respond_fill(struct eski_request *request, eski_fill fill) {
     answer(request, 200, fill);
 }
 
-/* --- errors --------------------------------------------------------------------------------------
- */
+/* --- errors --- */
 
 static void log_internal(struct eski_request *request, enum esk_err err, const char *text,
                          char visible[40]) {
@@ -135,8 +133,7 @@ void eski_fail_text(struct eski_request *request, enum esk_err err, const char *
     fail(request, err, text);
 }
 
-/* --- sending -------------------------------------------------------------------------------------
- */
+/* --- sending --- */
 
 static void send_head(struct eski_request *request, bool is_whole, size_t size) {
     struct esk_http_response *response = &request->response;

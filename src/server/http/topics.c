@@ -7,8 +7,7 @@
 
 #include <stdlib.h>
 
-/* --- config --------------------------------------------------------------------------------------
- */
+/* --- config --- */
 
 static void write_limit(struct esk_json_writer *writer, int64_t value) {
     if (value == ESK_UNLIMITED) {
@@ -98,8 +97,7 @@ static enum esk_err read_config(const struct esk_json_value *object,
     return ESK_OK;
 }
 
-/* --- create --------------------------------------------------------------------------------------
- */
+/* --- create --- */
 
 enum esk_err eski_topic_create_read(struct eski_request *request, const struct esk_json_value *body,
                                     struct esk_error *error) {
@@ -160,8 +158,7 @@ void eski_topic_create_run(struct eski_request *request) {
     esk_broker_topic_create(request->shard->broker, &request->topic.operation);
 }
 
-/* --- list ----------------------------------------------------------------------------------------
- */
+/* --- list --- */
 
 enum esk_err eski_topic_list_read(struct eski_request *request, const struct esk_json_value *body,
                                   struct esk_error *error) {
@@ -192,8 +189,7 @@ void eski_topic_list_run(struct eski_request *request) {
     eski_respond(request, 200);
 }
 
-/* --- describe ------------------------------------------------------------------------------------
- */
+/* --- describe --- */
 
 enum esk_err eski_topic_describe_read(struct eski_request *request,
                                       const struct esk_json_value *body, struct esk_error *error) {
@@ -261,8 +257,7 @@ void eski_topic_describe_run(struct eski_request *request) {
     esk_broker_topic_describe(request->shard->broker, &request->description);
 }
 
-/* --- config --------------------------------------------------------------------------------------
- */
+/* --- config --- */
 
 enum esk_err eski_config_get_read(struct eski_request *request, const struct esk_json_value *body,
                                   struct esk_error *error) {
@@ -312,8 +307,7 @@ void eski_config_put_run(struct eski_request *request) {
     esk_broker_topic_configure(request->shard->broker, &request->topic.operation);
 }
 
-/* --- delete --------------------------------------------------------------------------------------
- */
+/* --- delete --- */
 
 enum esk_err eski_topic_delete_read(struct eski_request *request, const struct esk_json_value *body,
                                     struct esk_error *error) {

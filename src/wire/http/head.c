@@ -55,8 +55,7 @@ static enum esk_err find_end(struct esk_slice input, size_t *scanned, size_t *en
     return ESK_ERR_AGAIN;
 }
 
-/* --- llhttp ------------------------------------------------------------------------------------
- */
+/* --- llhttp --- */
 
 struct parsing {
     struct esk_http_head *head;
@@ -160,8 +159,7 @@ static enum esk_err parse_with_llhttp(struct esk_slice bytes, struct parsing *pa
     return ESK_OK;
 }
 
-/* --- judging -----------------------------------------------------------------------------------
- */
+/* --- judging --- */
 
 static bool is_text(struct esk_slice bytes, const char *lower_case) {
     size_t size = strlen(lower_case);

@@ -51,8 +51,7 @@ enum esk_err esk_http_head_parse(struct esk_slice input, size_t *scanned,
 /* The value of a header that may come once; data NULL: not there. `name` in lower case. */
 struct esk_slice esk_http_header_find(const struct esk_http_head *head, const char *name);
 
-/* --- a chunked body ----------------------------------------------------------------------------
- */
+/* --- a chunked body --- */
 
 struct esk_http_chunks;
 struct esk_http_chunks *esk_http_chunks_create(void); /* owned */

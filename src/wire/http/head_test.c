@@ -193,8 +193,7 @@ static void limits_hold(void **state) {
     esk_buffer_fini(&text);
 }
 
-/* --- chunked bodies ----------------------------------------------------------------------------
- */
+/* --- chunked bodies --- */
 
 static enum esk_err feed(struct esk_slice input, size_t step, size_t max, struct esk_buffer *body,
                          size_t *end) {

@@ -114,8 +114,7 @@ static inline void decode(dom::element element, esk_json_value *value) {
     }
 }
 
-/* --- the walk over what was parsed -------------------------------------------------------------
- */
+/* --- the walk over what was parsed --- */
 
 struct finding {
     bool too_deep;
@@ -233,8 +232,7 @@ static bool count_strings(dom::element element, const char *wanted, size_t *numb
     return false;
 }
 
-/* --- the C header ------------------------------------------------------------------------------
- */
+/* --- the C header --- */
 
 extern "C" {
 
