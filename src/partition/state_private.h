@@ -137,6 +137,7 @@ struct esk_shard {
     size_t checkpoints_out; /* on their way into the journal */
     struct esk_timer mover_timer;
     uint64_t mover_next_ns; /* no checkpoint before */
+    uint64_t active_ns;     /* when an entry was last persisted */
     bool mover_stuck;       /* the disk is full: try again by timer only */
 
     struct esk_link recent; /* segments with an open file, the oldest first */
