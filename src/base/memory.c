@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +41,10 @@ void *esk_realloc(void *old, size_t size) {
         out_of_memory(size);
     }
     return memory;
+}
+
+void esk_memory_trim(void) {
+    malloc_trim(0);
 }
 
 char *esk_text_copy(const char *text) {

@@ -13,6 +13,9 @@
 void *esk_alloc(size_t size) __attribute__((malloc, returns_nonnull));
 void *esk_alloc_zeroed(size_t count, size_t size) __attribute__((malloc, returns_nonnull));
 void *esk_realloc(void *old, size_t size) __attribute__((returns_nonnull));
+/* Gives what was freed back to the system; takes milliseconds on a large heap. A worker, when idle.
+ */
+void esk_memory_trim(void);
 char *esk_text_copy(const char *text); /* owned, free() */
 char *esk_text_format(const char *format, ...) __attribute__((format(printf, 1, 2))); /* owned */
 

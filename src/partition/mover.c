@@ -121,6 +121,7 @@ static void move_done(struct esk_mail *mail) {
         eski_shard_fail(shard, &error);
     } else {
         shard->mover_stuck = false;
+        shard->trim_due = true;
         if (checkpoint && !shard->failed) {
             append_checkpoint(partition, &state);
         }
@@ -194,12 +195,28 @@ static struct eski_move *pick_oldest(struct esk_shard *shard) {
     return move;
 }
 
+static void trim_run(struct esk_mail *mail) {
+    (void)mail;
+    esk_memory_trim();
+}
+
+/* Once after each time that an idle shard settled; the mail is out of the writer's queue again
+ * before a later move sets trim_due. */
+static void trim(struct esk_shard *shard, bool idle) {
+    if (idle && shard->trim_due && !shard->stopping) {
+        shard->trim_due = false;
+        shard->trim_mail.run = trim_run;
+        esk_post(shard->writer, &shard->trim_mail);
+    }
+}
+
 /* A shard that nothing was written to for a while settles: memory goes back to the system, and a
  * restart finds little to replay. */
 static bool idle_due(struct esk_shard *shard, uint64_t now) {
     uint64_t idle_ns = shard->active_ns + IDLE_NS;
     uint64_t due_ns = idle_ns > shard->mover_next_ns ? idle_ns : shard->mover_next_ns;
     if (esk_deadlines_min(&shard->oldest) == NULL) {
+        trim(shard, now >= idle_ns);
         return false;
     }
     if (now < due_ns) {

@@ -138,7 +138,9 @@ struct esk_shard {
     struct esk_timer mover_timer;
     uint64_t mover_next_ns; /* no checkpoint before */
     uint64_t active_ns;     /* when an entry was last persisted */
-    bool mover_stuck;       /* the disk is full: try again by timer only */
+    bool trim_due;          /* tails went since memory was last given back */
+    struct esk_mail trim_mail;
+    bool mover_stuck; /* the disk is full: try again by timer only */
 
     struct esk_link recent; /* segments with an open file, the oldest first */
     unsigned open_files;
