@@ -52,7 +52,6 @@ enum esk_err esk_shard_recover(const struct esk_shard_options *options, struct e
     eski_mover_init(made);
     enum esk_err err = esk_journal_recover(&made->options.journal, &made->recovery, error);
     if (err != ESK_OK) {
-        esk_wrap(error, "recover the journal of shard %u", options->journal.shard);
         esk_shard_destroy(made);
         return err;
     }
