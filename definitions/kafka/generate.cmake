@@ -7,3 +7,9 @@ esk_generate(tools/kafka_generate.py "${kafka_definitions}"
     "${kafka_generated}")
 esk_generate(tools/kafka_assets.py "src/atlas/web/atlas.css;src/atlas/web/atlas.js"
     atlas/assets.inc)
+
+# Definitions, error codes and golden vectors against Kafka's own jars, where Maven answers.
+add_test(NAME kafka.against_jars COMMAND Python3::Interpreter -B
+    ${CMAKE_SOURCE_DIR}/tests/golden/kafka/make_vectors.py check)
+set_tests_properties(kafka.against_jars PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 900
+    LABELS network)
