@@ -1,61 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A move: what a worker does to bring a partition's applied state into files of its own. For
- * records it writes tail batches to their segments and seals segments; for a machine it stores a
- * snapshot. A move with `sync` ends in files that are durable, so that a checkpoint may name them.
- *
- * Life: created in the loop (or by recovery), executed in a worker, finished where it was created.
- * One move at a time per partition: until finish nobody else changes the segments it works on.
- *
- * Failure: ESK_ERR_NO_SPACE books nothing and may be tried again; any other error ends the broker.
- */
-#include "partition/partition_private.h"
+/* What a move takes: batches up to the last durable entry, segments to seal, a machine's state; and
+ * the checkpoint that may be stored once it is done. */
+#include "partition/move_private.h"
 
 #include "base/assert.h"
 #include "base/mutation.h"
 
 #include <stdlib.h>
-
-/* What happens to one segment. */
-struct run {
-    struct eski_segment *segment; /* not touched by the worker but for sealing, see below */
-    uint64_t base_offset;
-    struct esk_segment *file; /* a reference; NULL: to be opened or made */
-    bool create;
-    bool opened; /* here: to be kept by finish */
-    uint64_t position;
-    size_t first_slice;
-    size_t slice_count;
-    uint64_t bytes;
-    int64_t timestamp_ms;
-    bool seal;
-    bool build_index;
-    struct esk_index index; /* built here */
-    struct esk_segment_summary summary;
-};
-
-struct eski_move {
-    struct esk_mail mail;
-    struct esk_partition *partition;
-    const struct esk_storage *storage;
-    uint64_t group_id;
-    bool sync;
-    bool sync_names;
-    uint64_t pause_ns;
-    struct run *runs;
-    size_t run_count;
-    struct esk_slice *slices;
-    struct esk_block **blocks; /* references that keep the slices */
-    size_t slice_count;
-    uint64_t end_offset; /* of the last batch; 0 with no slices */
-    bool complete;       /* reaches the checkpoint: false when part of the tail is left */
-    uint64_t index, term;
-    struct esk_checkpoint checkpoint;
-    struct esk_buffer snapshot;
-    bool store_snapshot;
-    uint64_t keep_snapshot; /* the one that the newest durable checkpoint names */
-    enum esk_err err;
-    struct esk_error error;
-};
 
 struct esk_partition *eski_move_partition(const struct eski_move *move) {
     return move->partition;
@@ -87,10 +38,10 @@ bool eski_partition_dirty(const struct esk_partition *partition) {
 
 /* --- making one --- */
 
-static struct run *add_run(struct eski_move *move, struct eski_segment *segment) {
-    move->runs = esk_realloc(move->runs, (move->run_count + 1) * sizeof(struct run));
-    struct run *run = &move->runs[move->run_count++];
-    *run = (struct run){
+static struct eski_run *add_run(struct eski_move *move, struct eski_segment *segment) {
+    move->runs = esk_realloc(move->runs, (move->run_count + 1) * sizeof(struct eski_run));
+    struct eski_run *run = &move->runs[move->run_count++];
+    *run = (struct eski_run){
         .segment = segment,
         .base_offset = segment->base_offset,
         .file = segment->file == NULL ? NULL : esk_segment_retain(segment->file),
@@ -103,7 +54,8 @@ static struct run *add_run(struct eski_move *move, struct eski_segment *segment)
     return run;
 }
 
-static void add_batch(struct eski_move *move, struct run *run, const struct esk_tail_batch *batch) {
+static void add_batch(struct eski_move *move, struct eski_run *run,
+                      const struct esk_tail_batch *batch) {
     ESK_ASSERT(batch->segment_position == run->position + run->bytes);
     move->slices[move->slice_count] = esk_slice(batch->block->data, batch->block->size);
     move->blocks[move->slice_count] = esk_block_retain(batch->block);
@@ -140,7 +92,7 @@ static size_t count_batches(const struct esk_partition *partition, uint64_t byte
     return count;
 }
 
-static void seal_run(struct run *run) {
+static void seal_run(struct eski_run *run) {
     struct eski_segment *segment = run->segment;
     run->seal = true;
     run->build_index = !segment->index_ready;
@@ -162,7 +114,7 @@ static void add_runs(struct eski_move *move, size_t batch_count) {
         if (segment->stored || segment->roll_index > limit) {
             continue;
         }
-        struct run *run = add_run(move, segment);
+        struct eski_run *run = add_run(move, segment);
         while (taken < batch_count) {
             const struct esk_tail_batch *batch = esk_tail_at(&partition->tail, taken);
             if (batch->segment_offset != segment->base_offset) {
@@ -296,126 +248,4 @@ void eski_move_destroy(struct eski_move *move) {
     free(move->blocks);
     esk_buffer_fini(&move->snapshot);
     free(move);
-}
-
-/* --- in the worker --- */
-
-static enum esk_err execute_run(struct eski_move *move, struct run *run) {
-    enum esk_err err = ESK_OK;
-    if (run->file == NULL) {
-        err = run->create ? esk_segment_create(move->storage, move->group_id, run->base_offset,
-                                               &run->file, &move->error)
-                          : esk_segment_open(move->storage, move->group_id, run->base_offset,
-                                             &run->file, &move->error);
-        run->opened = err == ESK_OK;
-        move->sync_names |= run->create;
-    }
-    if (err == ESK_OK && run->slice_count > 0) {
-        err = esk_segment_append(run->file, run->position, move->slices + run->first_slice,
-                                 run->slice_count, move->pause_ns, &move->error);
-    }
-    bool sync = run->seal || move->sync;
-    if (err == ESK_OK && sync && !ESK_MUTATED(CHECKPOINT_TAKES_UNDURABLE)) {
-        err = esk_segment_sync(run->file, &move->error);
-    }
-    if (err != ESK_OK || !run->seal) {
-        return err;
-    }
-    if (run->build_index) {
-        err = esk_index_build(run->file, run->base_offset, run->summary.bytes, &run->index,
-                              &move->error);
-    }
-    if (err == ESK_OK) {
-        const struct esk_index *index = run->build_index ? &run->index : &run->segment->index;
-        err = esk_segment_seal(move->storage, move->group_id, run->file, &run->summary, index,
-                               &move->error);
-        move->sync_names = true;
-    }
-    return err;
-}
-
-static enum esk_err execute_snapshot(struct eski_move *move) {
-    if (!move->store_snapshot) {
-        return ESK_OK;
-    }
-    enum esk_err err =
-        esk_snapshot_prune(move->storage, move->group_id, move->keep_snapshot, &move->error);
-    return err != ESK_OK
-               ? err
-               : esk_snapshot_store(move->storage, move->group_id, move->index, move->term,
-                                    esk_buffer_slice(&move->snapshot), &move->error);
-}
-
-enum esk_err eski_move_execute(struct eski_move *move) {
-    enum esk_err err = execute_snapshot(move);
-    for (size_t i = 0; err == ESK_OK && i < move->run_count; i++) {
-        err = execute_run(move, &move->runs[i]);
-    }
-    if (err == ESK_OK && move->sync && move->sync_names) {
-        err = esk_segment_sync_names(move->storage, move->group_id, &move->error);
-    }
-    move->err = err;
-    return err;
-}
-
-/* --- booking --- */
-
-static void finish_run(struct eski_move *move, struct run *run) {
-    struct eski_segment *segment = run->segment;
-    if (move->err == ESK_OK) {
-        segment->written += run->bytes;
-        segment->written_timestamp_ms = run->timestamp_ms;
-        segment->stored |= run->seal;
-        if (run->seal || move->sync) {
-            segment->synced = segment->written;
-        }
-        if (run->build_index) {
-            esk_index_fini(&segment->index);
-            segment->index = run->index;
-            segment->index_ready = true;
-            esk_index_init(&run->index);
-        }
-    }
-    if (run->opened) {
-        segment->on_disk = true;
-        eski_segment_keep_file(move->partition->shard, segment, esk_segment_retain(run->file));
-    }
-}
-
-static void finish_tail(struct eski_move *move) {
-    struct esk_partition *partition = move->partition;
-    if (move->slice_count > 0) {
-        uint64_t bytes = esk_tail_drop(&partition->tail, move->end_offset);
-        partition->moved_offset = move->end_offset;
-        eski_tail_bytes_release(partition->shard, bytes);
-    }
-}
-
-enum esk_err eski_move_finish(struct eski_move *move, bool *checkpoint,
-                              struct esk_group_state *state, struct esk_error *error) {
-    struct esk_partition *partition = move->partition;
-    *checkpoint = false;
-    partition->moving = false;
-    for (size_t i = 0; i < move->run_count; i++) {
-        finish_run(move, &move->runs[i]);
-    }
-    if (move->err != ESK_OK) {
-        partition->machine_changed |= move->store_snapshot;
-        partition->names_dirty |= move->sync_names;
-        *error = move->error;
-        return move->err;
-    }
-    finish_tail(move);
-    partition->names_dirty = move->sync_names && !move->sync;
-    if (move->sync && !partition->removed) {
-        *checkpoint = true;
-        *state = (struct esk_group_state){
-            .group_id = partition->group_id,
-            .term = eski_partition_term(partition),
-            .voted_for = partition->shard->options.node,
-            .configuration = {.count = 1, .nodes = {partition->shard->options.node}},
-            .checkpoint = move->checkpoint,
-        };
-    }
-    return ESK_OK;
 }

@@ -91,6 +91,9 @@ bool eski_mover_idle(const struct esk_shard *shard); /* nothing left to checkpoi
 
 /* --- recover.c --- */
 
+/* Cuts the segment that was open at the checkpoint. Before anything is written to it, but not
+ * before esk_shard_verify found the journals whole: what lies behind may be all there is. */
+enum esk_err eski_partition_cut(struct esk_partition *partition, struct esk_error *error);
 /* What replay left: makes the group, drops files below the log start, checks that none is missing.
  */
 enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_error *error);

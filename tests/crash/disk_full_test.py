@@ -119,11 +119,10 @@ def test_room_that_somebody_else_took_and_gave_back(make_broker, small_disk):
     writer = Writer("log")
     writer.until(client, 200)
     filler = small_disk / "filler"
-    with filler.open("wb") as file:
+    with filler.open("wb", buffering=0) as file:
         try:
-            while True:
-                file.write(bytes(1 << 20))
-                file.flush()
+            while file.write(bytes(1 << 20)) > 0:
+                pass
         except OSError:
             pass
     writer.until(client, 507)
