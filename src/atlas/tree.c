@@ -45,6 +45,16 @@ static void make_cells(struct tree *tree, const struct esk_kafka_node *node) {
                       node->position, node->size);
 }
 
+/* `count` more than the gap between columns. */
+static void put_spaces(struct esk_atlas_sink *sink, size_t count) {
+    static const char spaces[] = "                                ";
+    for (count += COLUMN_GAP; count > 0;) {
+        size_t part = count < sizeof(spaces) - 1 ? count : sizeof(spaces) - 1;
+        esk_atlas_put(sink, spaces, part);
+        count -= part;
+    }
+}
+
 static void print_row(struct tree *tree, const char *about) {
     char line_end[ESK_ATLAS_ABOUT_CHARS + 1];
     unsigned last = about[0] ? COLUMNS : 3; /* the range is never empty */
@@ -52,8 +62,7 @@ static void print_row(struct tree *tree, const char *about) {
         esk_atlas_put(tree->sink, tree->cells[i].data, tree->cells[i].size);
         size_t width = characters(&tree->cells[i]);
         if (i < last)
-            for (size_t n = width; n < tree->widths[i] + COLUMN_GAP; n++)
-                esk_atlas_put(tree->sink, " ", 1);
+            put_spaces(tree->sink, width < tree->widths[i] ? tree->widths[i] - width : 0);
     }
     if (strlen(about) > ESK_ATLAS_ABOUT_CHARS) {
         memcpy(line_end, about, ESK_ATLAS_ABOUT_CHARS - 3);

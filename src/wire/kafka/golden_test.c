@@ -117,7 +117,7 @@ static void fill_array(const struct fill *f, const struct esk_kafka_op *op, cons
     uint8_t *items = esk_arena_alloc_array(f->arena, (size_t)array.count, stride);
     for (int32_t i = 0; i < array.count; i++) {
         char element[PATH_BYTES];
-        snprintf(element, sizeof(element), "%.500s[%d]", path, (int)i);
+        snprintf(element, sizeof(element), "%.480s[%d]", path, (int)i);
         if (op->element == ESK_KAFKA_STRUCT)
             fill_struct(f, op->layout, element, items + (size_t)i * stride);
         else
@@ -164,7 +164,7 @@ static void fill_struct(const struct fill *f, const struct esk_kafka_layout *lay
         fill_op(f, &layout->ops[i], path, out + layout->ops[i].offset);
     if (f->instance == OTHER && layout->flexible) {
         char text[PATH_BYTES];
-        snprintf(text, sizeof(text), "%.500s?", path);
+        snprintf(text, sizeof(text), "%.480s?", path);
         struct esk_kafka_unknown_tag *unknown = esk_arena_alloc(f->arena, sizeof(*unknown));
         uint8_t *bytes = esk_arena_alloc(f->arena, 4);
         esk_store_u32(bytes, path_hash(text));
