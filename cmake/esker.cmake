@@ -30,8 +30,8 @@ endif()
 if(ESK_SANITIZE)
     target_compile_options(esk_flags INTERFACE -fsanitize=${ESK_SANITIZE} -fno-sanitize-recover=all)
     if(CMAKE_C_COMPILER_ID STREQUAL GNU)
-        # gcc's own advice: the checks that it inserts make this warning see ghosts.
-        target_compile_options(esk_flags INTERFACE -Wno-maybe-uninitialized)
+        # gcc's own advice: the checks that it inserts make these warnings see ghosts.
+        target_compile_options(esk_flags INTERFACE -Wno-maybe-uninitialized -Wno-format-truncation)
     endif()
     target_link_options(esk_flags INTERFACE -fsanitize=${ESK_SANITIZE})
 endif()
