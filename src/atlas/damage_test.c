@@ -202,6 +202,55 @@ static void compressed_batches_are_opened_and_bombs_refused(void **state) {
     free(batch);
 }
 
+/* A message of the older formats with this value. */
+static size_t make_message(uint8_t *out, int64_t offset, int8_t magic, int8_t attributes,
+                           const void *value, size_t size) {
+    struct esk_writer w = esk_writer(out, 1024);
+    esk_write_u64(&w, (uint64_t)offset);
+    esk_write_u32(&w, (uint32_t)(14 + (magic ? 8 : 0) + size));
+    esk_write_u32(&w, 0);
+    esk_write_u8(&w, (uint8_t)magic);
+    esk_write_u8(&w, (uint8_t)attributes);
+    if (magic)
+        esk_write_u64(&w, 5);
+    esk_write_u32(&w, UINT32_MAX); /* no key */
+    esk_write_u32(&w, (uint32_t)size);
+    esk_write_bytes(&w, esk_slice(value, size));
+    size = esk_writer_size(&w);
+    esk_store_u32(out + 12, (uint32_t)crc32(0, out + 16, (uInt)(size - 16)));
+    return size;
+}
+
+static void expect_messages(const uint8_t *bytes, size_t size, const char *part) {
+    char *hex = malloc(2 * size + 1);
+    put_hex(hex, bytes, size);
+    expect("data MessageSet 1", hex, part);
+    free(hex);
+}
+
+static void older_messages_are_read(void **state) {
+    (void)state;
+    uint8_t inner[1024];
+    uint8_t packed[1024];
+    uint8_t set[1024];
+    size_t size = make_message(set, 3, 0, 0, "old", 3);
+    expect_messages(set, size,
+                    "{\"batches\":[{\"magic\":0,\"compression\":\"none\",\"baseOffset\":3,"
+                    "\"attributes\":0,\"records\":[{\"offset\":3,\"key\":null,\"value\":\"b2xk\"}"
+                    "]}]}");
+    size = make_message(inner, 0, 1, 0, "a", 1);
+    size += make_message(inner + size, 1, 1, 0, "b", 1);
+    size = gzip(inner, size, packed, sizeof(packed));
+    size = make_message(set, 7, 1, 1, packed, size);
+    expect_messages(set, size,
+                    "{\"magic\":1,\"compression\":\"gzip\",\"baseOffset\":7,\"attributes\":1,"
+                    "\"records\":[{\"offset\":0,\"timestamp\":5,\"key\":null,\"value\":\"YQ==\"},"
+                    "{\"offset\":1,\"timestamp\":5,\"key\":null,\"value\":\"Yg==\"}]}");
+    set[size - 1] ^= 1;
+    expect_messages(set, size, "Crc: expected CRC 0x");
+    expect_messages(set, size, "\"offset\":12}");
+}
+
 static void a_fetch_response_may_end_in_a_partial_batch(void **state) {
     (void)state;
     uint8_t batch[256];
@@ -252,6 +301,7 @@ int main(void) {
         cmocka_unit_test(damage_names_the_field_and_the_byte),
         cmocka_unit_test(batches_are_checked_to_the_byte),
         cmocka_unit_test(compressed_batches_are_opened_and_bombs_refused),
+        cmocka_unit_test(older_messages_are_read),
         cmocka_unit_test(a_fetch_response_may_end_in_a_partial_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

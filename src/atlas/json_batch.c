@@ -72,6 +72,16 @@ static void record_field(struct batches *b, const struct esk_kafka_node *node) {
     }
 }
 
+static void begin_message(struct batches *b, const struct esk_kafka_node *message) {
+    unsigned codec = b->attributes & ESK_BATCH_CODEC_MASK;
+    number(b->sink, "magic", message->integer);
+    esk_atlas_json_key(b->sink, "compression");
+    esk_atlas_json_string(b->sink, esk_slice_text(esk_codec_name((enum esk_codec)codec)));
+    number(b->sink, "baseOffset", b->base_offset);
+    number(b->sink, "attributes", b->attributes);
+    begin_records(b);
+}
+
 static void message_field(struct batches *b, const struct esk_kafka_node *node) {
     if (named(node, "Offset"))
         b->base_offset = node->integer;
@@ -85,15 +95,9 @@ static void message_field(struct batches *b, const struct esk_kafka_node *node) 
         return;
     bool inner = node->inflated;
     if (!inner) {
-        number(b->sink, "magic", node->parent->integer);
-        esk_atlas_json_key(b->sink, "compression");
-        esk_atlas_json_string(b->sink,
-                              esk_slice_text(esk_codec_name(b->attributes & ESK_BATCH_CODEC_MASK)));
-        number(b->sink, "baseOffset", b->base_offset);
-        number(b->sink, "attributes", b->attributes);
-        begin_records(b);
+        begin_message(b, node->parent);
         if (b->attributes & ESK_BATCH_CODEC_MASK)
-            return; /* the messages inside follow */
+            return; /* compressed nothing */
         esk_atlas_json_open(b->sink, '{');
     }
     number(b->sink, "offset", b->base_offset);
@@ -141,6 +145,10 @@ static void on_open(void *context, const struct esk_kafka_node *node) {
     case ESK_KAFKA_PART_HEADER:
     case ESK_KAFKA_PART_MESSAGE:
         esk_atlas_json_open(b->sink, '{');
+        break;
+    case ESK_KAFKA_PART_INFLATED: /* of a message; in batches v2 the records have begun */
+        if (node->parent->part == ESK_KAFKA_PART_MESSAGE)
+            begin_message(b, node->parent);
         break;
     case ESK_KAFKA_PART_FIELD: /* headers */
         esk_atlas_json_key(b->sink, node->field->json_name);

@@ -408,8 +408,14 @@ static bool scan_message(struct esk_kafka_scan *scan, struct esk_kafka_node *nod
         size_t position = eski_scan_position(scan);
         if (i == 5 && magic == 0) /* no timestamp yet */
             continue;
-        if (kinds[i] == ESK_KAFKA_BYTES ? !eski_scan_slice(scan, &field)
-                                        : !eski_scan_fixed(scan, &field))
+        const struct esk_kafka_visitor *visitor = scan->visitor;
+        bool compressed = i == 7 && codec != 0;
+        if (compressed) /* the messages inside are shown in place of the value */
+            scan->visitor = NULL;
+        bool good = kinds[i] == ESK_KAFKA_BYTES ? eski_scan_slice(scan, &field)
+                                                : eski_scan_fixed(scan, &field);
+        scan->visitor = visitor;
+        if (!good)
             return false;
         if (i == 2 && field.integer != crc)
             return eski_scan_fail(scan, node, field.field, position,
@@ -417,7 +423,9 @@ static bool scan_message(struct esk_kafka_scan *scan, struct esk_kafka_node *nod
                                   (unsigned)field.integer);
         if (i == 4)
             codec = (unsigned)field.integer & COMPRESSION_MASK;
-        if (i == 7 && codec != 0 && field.bytes.data != NULL) {
+        if (compressed && field.bytes.data == NULL)
+            eski_scan_value(scan, &field, position);
+        if (compressed && field.bytes.data != NULL) {
             if (scan->inflated)
                 return eski_scan_fail(scan, node, field.field, position,
                                       "compressed messages inside compressed ones");
