@@ -11,7 +11,7 @@ import os
 import random
 import threading
 
-ROUNDS = 50
+ROUNDS = int(os.environ.get("ESKER_CRASH_ROUNDS", "50"))
 WRITERS = 4
 PARTITIONS = 3
 SEED = int(os.environ.get("ESKER_CRASH_SEED", "1"))
