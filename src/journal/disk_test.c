@@ -74,6 +74,25 @@ static void files_are_recycled_once_checkpoints_pass(void **unused) {
     assert_int_equal(esk_journal_recovery_find(f.recovery, 9)->term, 5);
 }
 
+static void without_room_for_a_spares_name_the_file_goes(void **unused) {
+    (void)unused;
+    start();
+    f.fake.spare_result = ESK_ERR_NO_SPACE;
+    append_state(&f, 7, 1, 0);
+    for (uint64_t i = 0; i < 20; i++) {
+        append_many(i * 20 + 1, i * 20 + 20);
+        append_state(&f, 7, 1, i * 20 + 15);
+        run_all(&f.fake);
+        advance(&f.fake, 20000000);
+    }
+    assert_true(f.journal->current->number > 15);
+    assert_true(count_files(&f, ".journal") <= 4);
+    assert_int_equal(count_files(&f, ".spare"), 0);
+    fixture_crash(&f);
+    fixture_recover(&f);
+    assert_range(396, 400);
+}
+
 static void an_entry_above_its_checkpoint_holds_its_file(void **unused) {
     (void)unused;
     f.options.held_bytes_max = UINT64_MAX;
@@ -327,6 +346,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(the_first_file_is_made_behind_the_first_answer),
         TEST(files_are_recycled_once_checkpoints_pass),
+        TEST(without_room_for_a_spares_name_the_file_goes),
         TEST(an_entry_above_its_checkpoint_holds_its_file),
         TEST(room_ends_at_the_bound_and_comes_back_with_a_checkpoint),
         TEST(a_full_disk_stalls_appends_until_there_is_room),

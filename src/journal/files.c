@@ -213,7 +213,8 @@ static void released(struct esk_mail *mail) {
     if (file->result != ESK_OK) {
         eski_journal_fail(journal, &file->error);
     }
-    if (journal->failed || journal->closing) {
+    if (journal->failed || journal->closing || file->gone) {
+        journal->retry_at_ns = journal->retry_at_ns ? 1 : 0; /* room may be back */
         esk_list_remove(&file->link);
         eski_file_destroy(file);
     } else {
@@ -231,7 +232,7 @@ static void release_in_helper(struct esk_mail *mail) {
     /* In order, and none behind one that failed: live files have no gap. */
     file->result = journal->release_failed
                        ? esk_fail(&file->error, ESK_ERR_IO, "an earlier file was not released")
-                       : eski_release_run(journal, file->number, &file->error);
+                       : eski_release_run(journal, file->number, &file->gone, &file->error);
     journal->release_failed = file->result != ESK_OK;
     mail->run = released;
     esk_post(&journal->options.loop->executor, mail);

@@ -30,6 +30,7 @@ struct eski_file {
     struct esk_link states;    /* groups whose newest state is in it */
     struct esk_file *descriptors[ESKI_WRITES_MAX]; /* one for each flusher */
     enum esk_err result;                           /* of its release */
+    bool gone;                                     /* by it: there is no spare */
     struct esk_error error;
 };
 
@@ -75,7 +76,7 @@ enum esk_err eski_names_sync(struct esk_platform *platform, const char *folder,
 /* Renames a numbered file to a spare, durably. Blocks, as the two behind it. */
 enum esk_err eski_to_spare(struct esk_platform *platform, const char *folder, uint64_t number,
                            struct esk_error *error);
-enum esk_err eski_release_run(struct esk_journal *journal, uint64_t number,
+enum esk_err eski_release_run(struct esk_journal *journal, uint64_t number, bool *gone,
                               struct esk_error *error); /* to a spare of the usual size */
 void eski_discard_run(struct esk_journal *journal, uint64_t number); /* a spare, in small steps */
 

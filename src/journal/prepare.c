@@ -61,17 +61,20 @@ enum esk_err eski_names_sync(struct esk_platform *platform, const char *folder,
     return err;
 }
 
-enum esk_err eski_to_spare(struct esk_platform *platform, const char *folder, uint64_t number,
-                           struct esk_error *error) {
+static enum esk_err rename_to_spare(struct esk_platform *platform, const char *folder,
+                                    uint64_t number, struct esk_error *error) {
     char *from = eski_path(folder, number, "journal");
     char *to = eski_path(folder, number, "spare");
     enum esk_err err = esk_path_rename(platform, from, to, error);
-    if (err == ESK_OK) {
-        err = eski_folder_sync(platform, folder, error);
-    }
     free(from);
     free(to);
     return err;
+}
+
+enum esk_err eski_to_spare(struct esk_platform *platform, const char *folder, uint64_t number,
+                           struct esk_error *error) {
+    enum esk_err err = rename_to_spare(platform, folder, number, error);
+    return err == ESK_OK ? eski_folder_sync(platform, folder, error) : err;
 }
 
 /* A failed sync is not tried again, for whatever reason: pages may be gone. */
@@ -108,11 +111,30 @@ void eski_discard_run(struct esk_journal *journal, uint64_t number) {
     free(path);
 }
 
-enum esk_err eski_release_run(struct esk_journal *journal, uint64_t number,
+/* On a full disk there may be no room for a name: then the file goes, which makes some. */
+static enum esk_err remove_instead(struct esk_journal *journal, uint64_t number,
+                                   struct esk_error *error) {
+    char *path = eski_path(journal->folder, number, "journal");
+    enum esk_err err = esk_path_remove(journal->options.platform, path, error);
+    if (err == ESK_OK) {
+        err = final_error(eski_folder_sync(journal->options.platform, journal->folder, error));
+    }
+    free(path);
+    return err;
+}
+
+enum esk_err eski_release_run(struct esk_journal *journal, uint64_t number, bool *gone,
                               struct esk_error *error) {
     struct esk_platform *platform = journal->options.platform;
     struct esk_file *file;
-    enum esk_err err = final_error(eski_to_spare(platform, journal->folder, number, error));
+    enum esk_err err = rename_to_spare(platform, journal->folder, number, error);
+    *gone = err == ESK_ERR_NO_SPACE;
+    if (*gone) {
+        return remove_instead(journal, number, error);
+    }
+    if (err == ESK_OK) {
+        err = final_error(eski_folder_sync(platform, journal->folder, error));
+    }
     if (err == ESK_OK) {
         char *path = eski_path(journal->folder, number, "spare");
         err = esk_file_open(platform, path, ESK_FILE_WRITE, &file, error);
