@@ -86,9 +86,9 @@ const char *esk_cleanup_policy_text(uint8_t policy) {
 }
 
 bool esk_cleanup_policy_parse(struct esk_slice text, uint8_t *policy) {
-    for (uint8_t bits = 1; bits <= (ESK_CLEANUP_DELETE | ESK_CLEANUP_COMPACT); bits++) {
-        if (esk_slice_equal(text, esk_slice_text(esk_cleanup_policy_text(bits)))) {
-            *policy = bits;
+    for (unsigned bits = 1; bits <= (ESK_CLEANUP_DELETE | ESK_CLEANUP_COMPACT); bits++) {
+        if (esk_slice_equal(text, esk_slice_text(esk_cleanup_policy_text((uint8_t)bits)))) {
+            *policy = (uint8_t)bits;
             return true;
         }
     }
