@@ -33,7 +33,6 @@ struct esk_broker_options {
     uint64_t reserve_bytes_max;
     uint64_t pool_bytes_max;    /* 0: the default */
     uint32_t offset_partitions; /* 16 */
-    uint64_t segment_bytes_min; /* 4096; what a config may ask for */
 
     /* In some loop; once. The process must end with a non-zero status: the disk failed. */
     void (*failed)(void *context, const struct esk_error *error);
