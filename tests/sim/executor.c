@@ -45,7 +45,7 @@ static void post(struct esk_executor *to, struct esk_mail *mail) {
 
 static size_t pick(struct sim_executor *executor) {
     struct sim_world *world = executor->world;
-    if (executor->post_count == 1 || sim_one_in(&world->random, 2)) {
+    if (executor->post_count == 1 || sim_one_in(&world->random, 4)) {
         return 0;
     }
     size_t index = (size_t)sim_below(&world->random, executor->post_count);

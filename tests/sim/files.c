@@ -186,10 +186,13 @@ void simi_sync_end(struct sim_inode *inode, uint64_t size) {
 }
 
 enum esk_err simi_sync_fault(struct sim_world *world) {
-    if (simi_fault(world, SIM_FAULT_SYNC)) {
-        return ESK_ERR_IO;
+    bool failed = simi_fault(world, SIM_FAULT_SYNC);
+    bool no_space = !failed && simi_fault(world, SIM_FAULT_SYNC_NO_SPACE);
+    if ((failed || no_space) && !sim_one_in(&world->random, 4)) {
+        /* The loops hear of it late: other syncs end meanwhile. */
+        world->loops_held_ns = world->now_ns + sim_between(&world->random, SIM_MS, 6 * SIM_MS);
     }
-    return simi_fault(world, SIM_FAULT_SYNC_NO_SPACE) ? ESK_ERR_NO_SPACE : ESK_OK;
+    return failed ? ESK_ERR_IO : no_space ? ESK_ERR_NO_SPACE : ESK_OK;
 }
 
 static enum esk_err file_sync(struct esk_file *base, struct esk_error *error) {
@@ -200,6 +203,9 @@ static enum esk_err file_sync(struct esk_file *base, struct esk_error *error) {
     uint64_t size = inode->size;
     simi_sync_begin(file->world, inode, failure);
     simi_take_time(file->world);
+    if (failure && sim_one_in(&file->world->random, 2)) {
+        simi_sleep(file->world, sim_below(&file->world->random, SIM_MS)); /* it was tried again */
+    }
     if (!failure) {
         simi_sync_end(inode, size);
     }

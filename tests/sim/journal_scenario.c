@@ -469,6 +469,9 @@ static void life(struct js *js, bool calm) {
     };
     if (!calm) {
         sim_run_plan_faults(run);
+        if (run->world.direct_refused && sim_one_in(random, 2)) {
+            run->world.faults[SIM_FAULT_SYNC] = sim_scaled(random, 100); /* of two at once */
+        }
         uint64_t point = sim_between(random, 1, 50 + js->actions * 5);
         run->world.crash_at = sim_one_in(random, 4) ? 0 : run->world.points + point;
     }
@@ -499,7 +502,7 @@ static void life(struct js *js, bool calm) {
 void sim_journal_scenario(struct sim_run *run) {
     struct js *js = esk_alloc_zeroed(1, sizeof(*js));
     js->run = run;
-    run->world.direct_refused = sim_one_in(&run->random, 3);
+    run->world.direct_refused = sim_one_in(&run->random, 2);
     uint64_t lives = sim_between(&run->random, 2, 8);
     for (uint64_t i = 0; i < lives && !run->failed; i++) {
         if (js->model.durable > 0 && !js->model.all_may_be_lost && sim_one_in(&run->random, 6)) {

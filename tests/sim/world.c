@@ -118,6 +118,10 @@ void simi_wait(struct sim_world *world) {
 
 /* --- the scheduler --- */
 
+static bool held(const struct sim_world *world, const struct sim_thread *thread) {
+    return thread->executor && thread->executor->is_loop && world->now_ns < world->loops_held_ns;
+}
+
 /* Wakes what is due; returns how many can run, or 0 and when the next one is due. */
 static size_t wake(struct sim_world *world, uint64_t *next_ns) {
     size_t runnable = 0;
@@ -133,7 +137,11 @@ static size_t wake(struct sim_world *world, uint64_t *next_ns) {
         if (due <= world->now_ns) {
             thread->state = SIMI_RUNNABLE;
         }
-        runnable += thread->state == SIMI_RUNNABLE;
+        if (thread->state == SIMI_RUNNABLE && held(world, thread)) {
+            due = world->loops_held_ns;
+        } else {
+            runnable += thread->state == SIMI_RUNNABLE;
+        }
         *next_ns = due < *next_ns ? due : *next_ns;
     }
     return runnable;
@@ -142,7 +150,8 @@ static size_t wake(struct sim_world *world, uint64_t *next_ns) {
 static void turn(struct sim_world *world, size_t which) {
     size_t i = 0;
     for (;; i++) {
-        if (world->threads[i]->state == SIMI_RUNNABLE && which-- == 0) {
+        if (world->threads[i]->state == SIMI_RUNNABLE && !held(world, world->threads[i]) &&
+            which-- == 0) {
             break;
         }
     }
@@ -229,6 +238,7 @@ void sim_world_end(struct sim_world *world, bool power_loss) {
     world->counts[SIM_COUNT_TORN] += world->image.torn;
     world->now_ns += sim_scaled(&world->random, 3600 * SIM_S);
     world->image.pages_foreign = 0;
+    world->loops_held_ns = 0;
     world->crashed = false;
     world->crash_at = 0;
     memset(world->faults, 0, sizeof(world->faults));

@@ -70,6 +70,7 @@ struct sim_world {
     struct sim_thread **threads;
     size_t thread_count, thread_capacity;
     struct sim_thread *current;
+    uint64_t loops_held_ns; /* until then the loops get no turn, as on a machine in trouble */
     struct sim_file *files; /* open ones */
     uint64_t next_id;
 
