@@ -202,6 +202,27 @@ static void compressed_batches_are_opened_and_bombs_refused(void **state) {
     free(batch);
 }
 
+static void pieces_of_snapshots_need_not_be_batches(void **state) {
+    (void)state;
+    expect("response FetchSnapshot 0",
+           "00000039"
+           "0000000000"
+           "000000000000"
+           "02"
+           "0274"
+           "02"
+           "00000000"
+           "0000"
+           "0000000000000000"
+           "00000000"
+           "00"
+           "0000000000000000"
+           "0000000000000000"
+           "04010203"
+           "000000",
+           "\"unalignedRecords\":\"AQID\"");
+}
+
 /* A message of the older formats with this value. */
 static size_t make_message(uint8_t *out, int64_t offset, int8_t magic, int8_t attributes,
                            const void *value, size_t size) {
@@ -301,6 +322,7 @@ int main(void) {
         cmocka_unit_test(damage_names_the_field_and_the_byte),
         cmocka_unit_test(batches_are_checked_to_the_byte),
         cmocka_unit_test(compressed_batches_are_opened_and_bombs_refused),
+        cmocka_unit_test(pieces_of_snapshots_need_not_be_batches),
         cmocka_unit_test(older_messages_are_read),
         cmocka_unit_test(a_fetch_response_may_end_in_a_partial_batch),
     };

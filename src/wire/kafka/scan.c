@@ -255,8 +255,27 @@ bool eski_scan_slice(struct esk_kafka_scan *scan, struct esk_kafka_node *node) {
     return true;
 }
 
+/* Pieces of a snapshot, the one field of records that may begin and end inside a batch: whether
+ * they do. */
+static bool is_unaligned(const struct esk_kafka_scan *scan, const struct esk_kafka_node *node) {
+    if (strcmp(node->field->name, "UnalignedRecords") != 0)
+        return false;
+    struct esk_kafka_scan copy = silent(scan);
+    struct esk_kafka_node probe = *node;
+    bool unaligned = false;
+    if (eski_scan_slice(&copy, &probe) && probe.bytes.data != NULL) {
+        struct esk_kafka_scan records;
+        esk_kafka_scan_init(&records, probe.bytes, NULL);
+        unaligned = !esk_kafka_scan_records(&records, NULL);
+        esk_kafka_scan_fini(&records);
+    }
+    esk_kafka_scan_fini(&copy);
+    return unaligned;
+}
+
 static bool scan_records_field(struct esk_kafka_scan *scan, struct esk_kafka_node *node) {
-    if (scan->shallow_records || (scan->visitor != NULL && scan->visitor->opaque_records))
+    if (scan->shallow_records || (scan->visitor != NULL && scan->visitor->opaque_records) ||
+        is_unaligned(scan, node))
         return eski_scan_slice(scan, node);
     node->position = eski_scan_position(scan);
     if (measures(scan)) {
