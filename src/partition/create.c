@@ -114,6 +114,7 @@ static void drop(struct esk_shard *shard, struct esk_partition *partition) {
     esk_u64_map_remove(&shard->partitions, partition->group_id);
     esk_deadlines_remove(&shard->oldest, &partition->oldest);
     esk_list_remove(&partition->full);
+    esk_list_remove(&partition->settling);
     esk_journal_forget(shard->journal, partition->group_id);
     eski_reads_end(partition, ESK_ERR_NOT_FOUND);
     if (partition->creation != NULL) { /* deleted before it served */

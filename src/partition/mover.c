@@ -41,6 +41,13 @@ void eski_mover_note_tail(struct esk_partition *partition) {
     }
 }
 
+void eski_mover_settle(struct esk_partition *partition) {
+    if (esk_list_empty(&partition->settling)) {
+        esk_list_append(&partition->shard->settling, &partition->settling);
+    }
+    eski_mover_kick(partition->shard);
+}
+
 bool eski_mover_idle(const struct esk_shard *shard) {
     return !shard->moving && shard->checkpoints_out == 0 &&
            esk_deadlines_min(&shard->oldest) == NULL;
@@ -227,6 +234,23 @@ static bool idle_due(struct esk_shard *shard, uint64_t now) {
     return true;
 }
 
+/* The next partition whose sealed segments retention would drop, were they settled. */
+static struct eski_move *pick_settling(struct esk_shard *shard) {
+    struct esk_link *link;
+    while ((link = esk_list_first(&shard->settling)) != NULL) {
+        struct esk_partition *partition = ESK_CONTAINER(link, struct esk_partition, settling);
+        if (partition->moving || partition->checkpointing) {
+            return NULL; /* when that is done */
+        }
+        esk_list_remove(link);
+        struct eski_move *move = eski_move_create(partition, MOVE_BYTES_MAX, true);
+        if (move != NULL) {
+            return move;
+        }
+    }
+    return NULL;
+}
+
 /* Whether a checkpoint is due now; starts the timer when it is due later. */
 static bool checkpoint_due(struct esk_shard *shard) {
     if (shard->stopping || !esk_list_empty(&shard->waiting) ||
@@ -258,6 +282,9 @@ void eski_mover_kick(struct esk_shard *shard) {
     if (!urgent) {
         move = pick_full(shard);
     }
+    if (move == NULL && !urgent) {
+        move = pick_settling(shard);
+    }
     if (move == NULL && checkpoint_due(shard)) {
         move = pick_oldest(shard);
     }
@@ -282,5 +309,6 @@ static void mover_timer(struct esk_timer *timer) {
 void eski_mover_init(struct esk_shard *shard) {
     esk_deadlines_init(&shard->oldest);
     esk_list_init(&shard->full);
+    esk_list_init(&shard->settling);
     shard->mover_timer.run = mover_timer;
 }

@@ -16,6 +16,7 @@ struct esk_partition *eski_partition_create(struct esk_shard *shard,
     partition->machine = spec->machine;
     esk_list_init(&partition->pending);
     esk_list_init(&partition->full);
+    esk_list_init(&partition->settling);
     esk_list_init(&partition->reads);
     esk_tail_init(&partition->tail);
     ESK_ASSERT(esk_u64_map_put(&shard->partitions, spec->group_id, partition) == NULL);
@@ -51,6 +52,7 @@ void eski_partition_destroy(struct esk_partition *partition) {
     }
     esk_deadlines_remove(&shard->oldest, &partition->oldest);
     esk_list_remove(&partition->full);
+    esk_list_remove(&partition->settling);
     free(partition);
 }
 

@@ -87,6 +87,8 @@ void eski_mover_kick(struct esk_shard *shard);
 /* Notes an entry at a journal position, for the order of checkpoints. */
 void eski_mover_note(struct esk_partition *partition, uint64_t journal_position);
 void eski_mover_note_tail(struct esk_partition *partition);
+/* Retention waits for what this partition has applied to be moved and checkpointed. */
+void eski_mover_settle(struct esk_partition *partition);
 bool eski_mover_idle(const struct esk_shard *shard); /* nothing left to checkpoint */
 
 /* --- recover.c --- */

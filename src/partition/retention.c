@@ -158,8 +158,10 @@ void eski_log_start_applied(struct esk_partition *partition) {
     esk_post(shard->writer, &removal->mail);
 }
 
-/* The log start that the settings ask for now. */
-static uint64_t wanted_start(const struct esk_partition *partition, int64_t now_ms) {
+/* The log start that the settings ask for now, as far as what lies before it is settled;
+ * *unsettled: they ask for more. */
+static uint64_t wanted_start(const struct esk_partition *partition, int64_t now_ms,
+                             bool *unsettled) {
     const struct esk_partition_settings *settings = &partition->settings;
     uint64_t start = partition->log_start;
     uint64_t bytes = 0;
@@ -171,8 +173,11 @@ static uint64_t wanted_start(const struct esk_partition *partition, int64_t now_
         bool old = settings->retention_ms >= 0 && segment->timestamp_ms >= 0 &&
                    now_ms - segment->timestamp_ms > settings->retention_ms;
         bool large = settings->retention_bytes >= 0 && bytes > (uint64_t)settings->retention_bytes;
-        if (!segment->stored || segment->end_offset > partition->checkpoint.segment_offset ||
-            !(old || large)) {
+        if (!old && !large) {
+            break;
+        }
+        if (!segment->stored || segment->end_offset > partition->checkpoint.segment_offset) {
+            *unsettled = true;
             break;
         }
         bytes -= segment->bytes;
@@ -194,7 +199,11 @@ static void look_at(struct eski_retention *pass, struct esk_partition *partition
     if (partition->machine != NULL || !partition->settings.retention || !partition->serving) {
         return;
     }
-    uint64_t start = wanted_start(partition, esk_wall_ms(pass->shard->platform));
+    bool unsettled = false;
+    uint64_t start = wanted_start(partition, esk_wall_ms(pass->shard->platform), &unsettled);
+    if (unsettled) {
+        eski_mover_settle(partition); /* for the next pass */
+    }
     if (start > partition->log_start) {
         struct log_start *log_start = esk_alloc_zeroed(1, sizeof(*log_start));
         log_start->pass = pass;

@@ -260,6 +260,22 @@ static void files_go_only_behind_a_durable_log_start(void **state) {
     assert_true(world->partitions[3]->log_start > 0);
 }
 
+static void retention_settles_what_it_waits_for(void **state) {
+    struct world *world = *state;
+    struct esk_partition_settings settings = world->partitions[0]->settings;
+    settings.retention = true;
+    settings.retention_bytes = 8000;
+    esk_partition_configure(world->partitions[0], &settings);
+    write_numbers(world, 0, 0, 60, 500); /* sealed segments, all still in the tail */
+    struct esk_retention_pass pass = {.done = pass_done};
+    esk_shard_run_retention(world->shard, &pass);
+    run_all(world);
+    esk_shard_run_retention(world->shard, &pass);
+    run_all(world);
+    assert_true(pass.segments_deleted >= 2);
+    expect_numbers(world, 0, world->partitions[0]->log_start, 60);
+}
+
 /* --- stops --- */
 
 static void a_stop_waits_for_a_pass_that_it_overtakes(void **state) {
@@ -397,6 +413,7 @@ int main(void) {
         RELAXED(relaxed_answers_come_with_the_write_and_a_stop_does_not_wait),
         RELAXED(relaxed_tails_at_their_bound_are_made_durable_and_moved),
         RELAXED(files_go_only_behind_a_durable_log_start),
+        TEST(retention_settles_what_it_waits_for),
         TEST(a_stop_waits_for_a_pass_that_it_overtakes),
         TEST(a_shard_that_was_opened_but_not_started_can_be_closed),
         MACHINE(a_machine_survives_crashes_and_snapshots),

@@ -84,6 +84,7 @@ struct esk_partition {
     struct esk_checkpoint checkpoint; /* the newest durable one */
     struct esk_deadline oldest;       /* by the journal position of what is not checkpointed */
     struct esk_link full;             /* in the shard's list of tails to move */
+    struct esk_link settling;         /* in the shard's list of those that retention waits for */
 
     struct esk_link reads; /* waiting at the end */
     uint32_t busy;         /* pending entries, jobs and fetches that point here */
@@ -133,6 +134,7 @@ struct esk_shard {
 
     struct esk_deadlines oldest;
     struct esk_link full;
+    struct esk_link settling;
     bool moving;
     size_t checkpoints_out; /* on their way into the journal */
     struct esk_timer mover_timer;
