@@ -138,8 +138,8 @@ static void a_partition_may_be_removed_while_it_is_moved_and_read(void **state) 
     struct write write;
     write_begin(world, 1, &write, 60, 20000); /* its tail is to be moved */
     while (!world->shard->moving) {
-        assert_true(run_one(&world->loop) | run_one(&world->workers[1]) |
-                    run_one(&world->workers[2]));
+        assert_true(
+            run_one(&world->loop) + run_one(&world->workers[1]) + run_one(&world->workers[2]) > 0);
     }
     read_begin(world, 1, &reading, 0, 1u << 20, 0); /* cold: a helper's */
     assert_int_equal(reading.done, 0);
