@@ -32,7 +32,7 @@ struct life {
     char journal_folder[64];
     struct file_damage file; /* damage that must be noticed where it matters */
     bool untold;             /* a write-back failed in an earlier life, and no sync was told */
-    bool started, ended;
+    bool started, stopped, ended;
     enum esk_err start_err;
     bool stop_early; /* with operations in flight */
     uint64_t stop_after_ns;
@@ -147,12 +147,14 @@ static void process(void *argument) {
     bs->stopping = true;
     sim_trace(&bs->run->world, "STOPPING", "", bs->in_flight, 0);
     enum esk_err err = esk_broker_stop(bs->broker, &bs->error);
-    if (err != ESK_OK && !bs->failed) {
+    bool full = err == ESK_ERR_NO_SPACE && bs_tolerates(bs, err, NULL);
+    if (err != ESK_OK && !bs->failed && !full) {
         sim_run_fail(bs->run, "the stop fails: %s", bs->error.text);
     } else if (err == ESK_OK && bs->in_flight) {
         sim_run_fail(bs->run, "%u operations have no answer after the stop", bs->in_flight);
     }
     bs->run->world.counts[SIM_COUNT_CLEAN_STOP] += err == ESK_OK;
+    life->stopped = err == ESK_OK;
     life->ended = true;
 }
 
@@ -240,7 +242,7 @@ static void live(struct life *life, bool calm) {
     struct sim_run *run = bs->run;
     struct sim_random *random = &run->random;
     life->untold = sim_image_untold(&run->world.image);
-    life->started = life->ended = false;
+    life->started = life->stopped = life->ended = false;
     life->stop_early = sim_one_in(random, 2);
     life->stop_after_ns = sim_scaled(random, SIM_S);
     bs->stopping = bs->failed = false;
@@ -270,7 +272,7 @@ static void live(struct life *life, bool calm) {
         check_start(life);
     }
     bool power_loss = sim_one_in(random, 2);
-    bool clean = bs->stopping && life->ended && !bs->failed;
+    bool clean = life->stopped;
     bs->model.unsynced |= bs->options.flush_every_records != 1 && life->started && !clean;
     bs->model.loose |= bs->model.unsynced && (power_loss || bs_faults(bs, false) > 0);
     if (life->journal.done) {
