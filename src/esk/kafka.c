@@ -6,24 +6,9 @@
 #include "esk/kafka_private.h"
 
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char usage[] =
-    "usage: esk kafka COMMAND\n"
-    "\n"
-    "  list [--json] [--removed]\n"
-    "      every API with its key and versions; --removed: also those that Kafka 4.0 removed\n"
-    "  show NAME [--version N] [--request|--response] [--hex|--json|--schema] [--removed]\n"
-    "      facts, byte layout and object tree of the smallest instance\n"
-    "  decode [--full] [--request NAME|--response NAME|--data NAME] [--version N] [FILE]\n"
-    "      the tree of what FILE or stdin holds: hex, raw bytes or a pcap\n"
-    "  decode --lines --json\n"
-    "      a JSON line for each line `request|response|data NAME VERSION HEX`\n"
-    "  encode --lines\n"
-    "      hex for each line `request|response|data NAME VERSION JSON`\n"
-    "  export DIR [--removed]\n"
-    "      the whole reference as a static site\n";
 
 int eski_kafka_misuse(const char *format, ...) {
     va_list arguments;
@@ -85,25 +70,67 @@ static int export_site(int argc, char **argv) {
     return ESKI_EXIT_DAMAGED;
 }
 
+static const struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *usage;
+} commands[] = {
+    {"list", list,
+     "  list [--json] [--removed]\n"
+     "      every API with its key and versions; --removed: also those that Kafka 4.0 removed\n"},
+    {"show", eski_kafka_show,
+     "  show NAME|KEY [--version N] [--request|--response] [--hex|--json|--schema] [--removed]\n"
+     "      facts, byte layout and object tree of the smallest instance\n"},
+    {"decode", eski_kafka_decode,
+     "  decode [--full] [--request NAME|--response NAME|--data NAME] [--version N] [FILE]\n"
+     "      the tree of what FILE or stdin holds: hex, raw bytes or a pcap\n"
+     "  decode --lines --json\n"
+     "      a JSON line for each line `request|response|data NAME VERSION HEX`\n"},
+    {"encode", eski_kafka_encode,
+     "  encode --lines\n"
+     "      hex for each line `request|response|data NAME VERSION JSON`; `show NAME --json` "
+     "prints\n"
+     "      such JSON\n"},
+    {"export", export_site,
+     "  export DIR [--removed]\n"
+     "      the whole reference as a static site\n"},
+};
+#define COMMAND_COUNT (sizeof(commands) / sizeof(*commands))
+
+static bool is_help(const char *text) {
+    return strcmp(text, "--help") == 0 || strcmp(text, "-h") == 0;
+}
+
+static bool asks_for_help(int argc, char **argv) {
+    bool asks = false;
+    for (int i = 1; i < argc; i++)
+        asks = asks || is_help(argv[i]);
+    return asks;
+}
+
+/* Of one command, or of all. */
+static void print_help(const struct command *command) {
+    fputs(command ? "Usage: esk kafka\n\n" : "Usage: esk kafka COMMAND\n\n", stdout);
+    for (size_t i = 0; i < COMMAND_COUNT; i++)
+        if (!command || command == &commands[i])
+            fputs(commands[i].usage, stdout);
+}
+
 int esk_kafka_command(int argc, char **argv) {
-    static const struct {
-        const char *name;
-        int (*run)(int argc, char **argv);
-    } commands[] = {{"list", list},
-                    {"show", eski_kafka_show},
-                    {"decode", eski_kafka_decode},
-                    {"encode", eski_kafka_encode},
-                    {"export", export_site}};
     if (argc < 2)
         return eski_kafka_misuse("a command is needed");
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        fputs(usage, stdout);
+    if (is_help(argv[1])) {
+        print_help(NULL);
         return 0;
     }
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
         if (strcmp(argv[1], commands[i].name) != 0)
             continue;
-        int status = commands[i].run(argc - 1, argv + 1);
+        int status = 0;
+        if (asks_for_help(argc, argv))
+            print_help(&commands[i]);
+        else
+            status = commands[i].run(argc - 1, argv + 1);
         if (fflush(stdout) != 0 || ferror(stdout)) {
             perror("esk kafka: write to stdout");
             return ESKI_EXIT_DAMAGED;

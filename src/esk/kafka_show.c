@@ -20,6 +20,21 @@ struct show {
     enum form form;
 };
 
+/* A number for a name is the key of an API. */
+static void find_key(struct show *show) {
+    size_t count;
+    int key;
+    const struct esk_kafka_message *messages = esk_kafka_messages(&count);
+    if (!eski_kafka_number(show->name, &key))
+        return;
+    for (size_t i = 0; i < count; i++) {
+        if (messages[i].type == ESK_KAFKA_REQUEST && messages[i].api_key == key) {
+            show->name = messages[i].api_name;
+            return;
+        }
+    }
+}
+
 static int parse(int argc, char **argv, struct show *show) {
     for (int i = 1; i < argc; i++) {
         if (strcmp(argv[i], "--version") == 0) {
@@ -44,7 +59,8 @@ static int parse(int argc, char **argv, struct show *show) {
         }
     }
     if (show->name == NULL)
-        return eski_kafka_misuse("show: the name of an API is needed");
+        return eski_kafka_misuse("show: the name or the key of an API is needed");
+    find_key(show);
     if (!show->request && !show->response)
         return eski_kafka_misuse("show: either --request or --response");
     return 0;
