@@ -88,18 +88,21 @@ DOCUMENT = """<!-- Made from definitions/esk.toml by tools/generate_esk.py; do n
     esk COMMAND [--option VALUE | --option=VALUE]... [ARGUMENT]...
 
 `esk help COMMAND` shows what is below. Options and arguments may come in any order; behind `--`
-everything is an argument. Durations are a number and `ms`, `s`, `m`, `h` or `d`; sizes are a number
-of bytes, or one with `kB`, `MB`, `GB` (1000) or `KiB`, `MiB`, `GiB` (1024).
+everything is an argument. Durations are a number of seconds, or one with `ms`, `s`, `m`, `h`, `d`;
+sizes are a number of bytes, or one with `kB`, `MB`, `GB` (1000) or `KiB`, `MiB`, `GiB` (1024).
 
 Results go to standard output: tables and lines for people, with `--json` JSON for programs.
 Trouble goes to standard error. Progress is shown there only when it is a terminal.
 
 Exit codes: 0 done; 1 the broker could not be reached or answered with an error, or a file could
-not be read; 2 the command line is wrong.
+not be read; 2 the command line is wrong. Ended by a signal it is 128 and the signal's number, as
+shells count it: 130 after Ctrl-C (SIGINT), 141 when a reader such as `head` went (SIGPIPE), 143
+after SIGTERM.
 """
 
 MANUAL = r""".\" Generated from definitions/esk.toml; do not edit.
-.TH ESK 1 "" "Esker" "User Commands"
+.TH ESK 1 "" "esker {version}" "User Commands"
+.ad l
 .SH NAME
 esk \- command-line tool of Esker, an event-streaming log
 .SH SYNOPSIS
@@ -122,6 +125,9 @@ The broker could not be reached or answered with an error, or a file could not b
 .TP
 .B 2
 The command line is wrong.
+.TP
+.B 130, 141, 143
+Ended by SIGINT, by SIGPIPE (nobody reads the output), by SIGTERM.
 """
 
 COMPLETION = """# SPDX-License-Identifier: Apache-2.0
@@ -139,7 +145,8 @@ _esk() {{
 {choices}    esac
     case "$first $second" in
     " ") options="{words}" ;;
-{cases}    esac
+    "help ") options="{words}" ;;
+{helps}{cases}    esac
     COMPREPLY=($(compgen -W "$options {globals}" -- "$current"))
 }}
 complete -o default -F _esk esk
@@ -348,8 +355,18 @@ def manual_option(entry):
     if "letter" in entry:
         name = f"-{entry['letter']}, {name}"
     default = entry.get("default", entry.get("automatic"))
-    default = f" (default: {default})" if default else ""
+    facts = [f"{entry['min']} to {entry['max']}"] if "min" in entry else []
+    facts += [f"default: {default}"] if default else []
+    facts += ["may be repeated"] if entry.get("repeats") else []
+    default = f" ({'; '.join(facts)})" if facts else ""
     return f".TP\n.B {roff(name)}\n{roff(entry['help'] + default)}\n"
+
+
+def version():
+    """The project's, for the manual page."""
+    text = (pathlib.Path(__file__).parents[1] / "CMakeLists.txt").read_text(encoding="utf-8")
+    found = re.search(r"project\(esker VERSION ([0-9.]+)", text)
+    return found[1] if found else ""
 
 
 def manual(global_options, commands):
@@ -361,6 +378,7 @@ def manual(global_options, commands):
         text += "".join(manual_option(entry) for entry in command.get("option", []))
         text += ".PP\n.nf\n" + "".join(f"{roff(line)}\n" for line in command["examples"]) + ".fi\n"
     return MANUAL.format(
+        version=version(),
         globals="".join(manual_option(entry) for entry in global_options), commands=text)
 
 
@@ -381,8 +399,12 @@ def completion(global_options, commands):
             cases += f'    "{first} "*) options="{" ".join(words)}" ;;\n'
     values = "".join(f'    {name}) COMPREPLY=($(compgen -W "{" ".join(sorted(found))}" -- '
                      f'"$current")); return ;;\n' for name, found in choices.items() if found)
+    helps = ""
+    for first, words in seconds.items():
+        if words != [""]:
+            helps += f'    "help {first}") options="{" ".join(words)}" ;;\n'
     return COMPLETION.format(
-        choices=values, words=" ".join([*seconds, "help"]), cases=cases,
+        helps=helps, choices=values, words=" ".join([*seconds, "help"]), cases=cases,
         globals=" ".join("--" + entry["name"] for entry in global_options))
 
 

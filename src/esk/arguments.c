@@ -5,6 +5,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/memory.h"
+#include "esk/nearest.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +22,10 @@ static const struct unit size_units[] = {
 static const struct unit duration_units[] = {
     {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0},
 };
+static const struct unit second_units[] = {{"", 1000}, {NULL, 0}};
 static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
 
-bool esk_number_read(const char *text, enum esk_tool_type type, uint64_t *number) {
-    const struct unit *unit = type == ESK_TOOL_SIZE       ? size_units
-                              : type == ESK_TOOL_DURATION ? duration_units
-                                                          : no_units;
+static bool read_number(const char *text, const struct unit *unit, uint64_t *number) {
     const char *at = text;
     uint64_t value = 0;
     for (; *at >= '0' && *at <= '9'; at++) {
@@ -41,6 +40,14 @@ bool esk_number_read(const char *text, enum esk_tool_type type, uint64_t *number
         }
     }
     return false;
+}
+
+bool esk_number_read(const char *text, enum esk_tool_type type, uint64_t *number) {
+    return read_number(text,
+                       type == ESK_TOOL_SIZE       ? size_units
+                       : type == ESK_TOOL_DURATION ? duration_units
+                                                   : no_units,
+                       number);
 }
 
 bool esk_command_is_of(const struct esk_tool_command *command, const char *word) {
@@ -90,11 +97,12 @@ static const char *wrong_value(const struct esk_tool_option *option, const char 
     case ESK_TOOL_INTEGER:
     case ESK_TOOL_SIZE:
     case ESK_TOOL_DURATION:
-        if (!esk_number_read(text, option->type, number)) {
+        if (!esk_number_read(text, option->type, number) &&
+            (option->type != ESK_TOOL_DURATION || !read_number(text, second_units, number))) {
             return option->type == ESK_TOOL_INTEGER ? "not a whole number"
                    : option->type == ESK_TOOL_SIZE
                        ? "not a size (bytes, or kB MB GB KiB MiB GiB behind a whole number)"
-                       : "not a duration (a whole number with ms, s, m, h or d)";
+                       : "not a duration (a whole number of seconds, or one with ms, s, m, h or d)";
         }
         return *number < option->min ? "too small" : *number > option->max ? "too large" : NULL;
     case ESK_TOOL_CHOICE:
@@ -129,17 +137,40 @@ static enum esk_err set_value(struct esk_tool_value *value, const struct esk_too
     return ESK_OK;
 }
 
+/* `size` bytes of what was given name the option; a letter may have its value right behind it. */
 static const struct esk_tool_option *find(const struct esk_tool_command *command, const char *given,
                                           size_t size, unsigned *index) {
     const struct esk_tool_option *option;
     for (*index = 0; (option = option_at(command, *index)); ++*index) {
         bool by_name = given[1] == '-' && strlen(option->name) == size - 2 &&
                        strncmp(option->name, given + 2, size - 2) == 0;
-        if (by_name || (size == 2 && given[1] != '-' && given[1] == option->letter)) {
+        bool may_follow = size == 2 || option->type != ESK_TOOL_FLAG;
+        if (by_name || (may_follow && given[1] != '-' && given[1] == option->letter)) {
             return option;
         }
     }
     return NULL;
+}
+
+static enum esk_err unknown_option(const struct esk_tool_command *command, const char *given,
+                                   size_t size, struct esk_error *error) {
+    const struct esk_tool_option *option;
+    const char *nearest = NULL;
+    unsigned best = ESK_UNLIKE_MAX + 1;
+    const char *name = command ? command->name : NULL;
+    size_t dashes = strspn(given, "-");
+    dashes = dashes < size ? dashes : size;
+    for (unsigned i = 0; (option = option_at(command, i)); i++) {
+        unsigned unlike = esk_unlike(esk_slice(given + dashes, size - dashes), option->name);
+        if (unlike < best) {
+            best = unlike;
+            nearest = option->name;
+        }
+    }
+    return esk_fail(
+        error, ESK_ERR_INVALID, "%.*s: unknown option%s%s%s%s%s; esk %s%s--help shows them",
+        (int)size, given, name ? " of esk " : "", name ? name : "", nearest ? ", perhaps --" : "",
+        nearest ? nearest : "", nearest ? " is meant" : "", name ? name : "", name ? " " : "");
 }
 
 /* Reads the option at argv[*at], and its value, which may be the next argument. */
@@ -151,9 +182,7 @@ static enum esk_err read_option(struct esk_arguments *arguments, int argc, char 
     unsigned index;
     const struct esk_tool_option *option = find(arguments->command, given, size, &index);
     if (!option) {
-        const char *name = arguments->command ? arguments->command->name : NULL;
-        return esk_fail(error, ESK_ERR_INVALID, "%.*s: unknown option%s%s", (int)size, given,
-                        name ? " of esk " : "", name ? name : "");
+        return unknown_option(arguments->command, given, size, error);
     }
     struct esk_tool_value *value = &arguments->values[index];
     if (option->type == ESK_TOOL_FLAG) {
@@ -162,11 +191,12 @@ static enum esk_err read_option(struct esk_arguments *arguments, int argc, char 
         return equals ? esk_fail(error, ESK_ERR_INVALID, "--%s: it takes no value", option->name)
                       : ESK_OK;
     }
-    if (!equals && *at + 1 >= argc) {
+    const char *attached = given[1] != '-' && size > 2 ? given + 2 : equals ? equals + 1 : NULL;
+    if (!attached && *at + 1 >= argc) {
         return esk_fail(error, ESK_ERR_INVALID, "--%s: its value is missing (%s)", option->name,
                         option->value);
     }
-    return set_value(value, option, equals ? equals + 1 : argv[++*at], error);
+    return set_value(value, option, attached ? attached : argv[++*at], error);
 }
 
 /* --- the whole line --- */
@@ -211,9 +241,10 @@ static enum esk_err check_count(const struct esk_arguments *arguments, struct es
     }
     bool few = arguments->count < command->arguments_min;
     if (few || arguments->count > command->arguments_max) {
-        return esk_fail(error, ESK_ERR_INVALID, "too %s arguments; usage: esk %s%s%s",
+        return esk_fail(error, ESK_ERR_INVALID,
+                        "too %s arguments; usage: esk %s%s%s; esk help %s says more",
                         few ? "few" : "many", command->name, *command->arguments ? " " : "",
-                        command->arguments);
+                        command->arguments, command->name);
     }
     return ESK_OK;
 }

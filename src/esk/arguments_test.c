@@ -60,6 +60,16 @@ static void options_may_surround_the_words(void **state) {
     assert_null(esk_arguments_text(&arguments, "group"));
 }
 
+static void a_letter_may_have_its_value_behind_it(void **state) {
+    (void)state;
+    assert_int_equal(PARSE("topic", "create", "-p3", "orders", "--timeout", "5"), ESK_OK);
+    assert_int_equal(esk_arguments_number(&arguments, "partitions"), 3);
+    assert_int_equal(esk_arguments_number(&arguments, "timeout"), 5000);
+    assert_int_equal(PARSE("bench", "produce", "-s2", "--warmup-seconds=2s"), ESK_OK);
+    assert_int_equal(esk_arguments_number(&arguments, "seconds"), 2000);
+    assert_refused(PARSE("consume", "-f3", "orders"), "-f3: unknown option");
+}
+
 static void behind_two_dashes_everything_is_an_argument(void **state) {
     (void)state;
     assert_int_equal(PARSE("produce", "orders", "--", "--key-separator"), ESK_OK);
@@ -73,6 +83,8 @@ static void wrong_lines_say_what_is_allowed(void **state) {
     (void)state;
     assert_refused(PARSE("topic", "create", "a", "--partitions", "0"),
                    "--partitions '0': too small; allowed is 1 to 10000");
+    assert_refused(PARSE("topic", "create", "a", "--partitons", "3"),
+                   "unknown option of esk topic create, perhaps --partitions is meant");
     assert_refused(PARSE("topic", "create", "a", "--partitions", "many"), "not a whole number");
     assert_refused(PARSE("topic", "create", "a", "--partitions"), "its value is missing (N)");
     assert_refused(PARSE("topic", "create"), "too few arguments; usage: esk topic create TOPIC");
@@ -166,6 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_command_has_its_words_options_and_arguments),
         cmocka_unit_test(options_may_surround_the_words),
+        cmocka_unit_test(a_letter_may_have_its_value_behind_it),
         cmocka_unit_test(behind_two_dashes_everything_is_an_argument),
         cmocka_unit_test(wrong_lines_say_what_is_allowed),
         cmocka_unit_test(half_a_command_is_none),

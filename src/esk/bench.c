@@ -98,8 +98,8 @@ static int run(struct esk_session *session, struct esk_load *load) {
     load->connections = (uint32_t)esk_arguments_number(arguments, "connections");
     load->threads = (uint32_t)esk_arguments_number(arguments, "threads");
     load->rate = esk_arguments_number(arguments, "rate");
-    load->measured_s = esk_arguments_number(arguments, "seconds");
-    load->warmup_s = esk_arguments_number(arguments, "warmup-seconds");
+    load->measured_s = (esk_arguments_number(arguments, "seconds") + 999) / 1000;
+    load->warmup_s = (esk_arguments_number(arguments, "warmup-seconds") + 999) / 1000;
     load->shows_progress = session->shows_progress;
     struct esk_load_result *result = esk_alloc(sizeof(*result));
     int code = ESK_EXIT_DONE;

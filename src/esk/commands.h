@@ -21,4 +21,7 @@ esk_command_function esk_bench_consume;
 int esk_commit(struct esk_session *session, const char *group, const char *topic,
                uint64_t partition, uint64_t offset);
 
+/* --key-separator, where a backslash and t mean a tab; NULL: none was given. */
+const char *esk_separator(const struct esk_arguments *arguments);
+
 #endif

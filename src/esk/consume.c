@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #define ANSWER_RECORDS_MAX 10000
+#define HTTP_NOT_TEXT 422
 
 char *eski_consume_path(const struct eski_consuming *consuming, const struct eski_reading *reading,
                         uint32_t wait_ms) {
@@ -46,11 +47,36 @@ static int print_records(struct eski_consuming *consuming, struct eski_reading *
     return ESK_EXIT_DONE;
 }
 
+int eski_consume_commit(struct eski_consuming *consuming, struct eski_reading *reading) {
+    if (!consuming->group || reading->offset == reading->committed) {
+        return ESK_EXIT_DONE;
+    }
+    int code = esk_commit(consuming->session, consuming->group, consuming->topic,
+                          reading->partition, reading->offset);
+    if (code == ESK_EXIT_DONE) {
+        reading->committed = reading->offset;
+    }
+    return code;
+}
+
 int eski_consume_take(struct eski_consuming *consuming, struct eski_reading *reading,
-                      const struct esk_json_value *root) {
-    uint64_t before = reading->offset;
-    int code = print_records(consuming, reading, root);
-    reading->end = esk_json_field_number(root, "high_watermark");
+                      const struct esk_http_answer *answer) {
+    struct esk_json_value root;
+    if (answer->status == HTTP_NOT_TEXT) {
+        reading->is_stopped = true;
+        (void)esk_complain(ESK_EXIT_FAILED,
+                           "partition %" PRIu32 " is read up to offset %" PRIu64
+                           ": the next record is not UTF-8; --encoding raw prints its bytes, "
+                           "--encoding base64 writes them as such",
+                           reading->partition, reading->offset);
+        return ESK_EXIT_DONE;
+    }
+    int code = esk_session_read(consuming->session, answer, &root);
+    if (code != ESK_EXIT_DONE) {
+        return code;
+    }
+    code = print_records(consuming, reading, &root);
+    reading->end = esk_json_field_number(&root, "high_watermark");
     int written = esk_session_flush(consuming->session);
     if (code == ESK_EXIT_DONE) {
         code = written;
@@ -58,24 +84,19 @@ int eski_consume_take(struct eski_consuming *consuming, struct eski_reading *rea
     if (consuming->shows_progress) {
         fprintf(stderr, "\r%" PRIu64 " records", consuming->printed);
     }
-    if (code == ESK_EXIT_DONE && consuming->group && reading->offset != before) {
-        code = esk_commit(consuming->session, consuming->group, consuming->topic,
-                          reading->partition, reading->offset);
-    }
-    return code;
+    return code == ESK_EXIT_DONE ? eski_consume_commit(consuming, reading) : code;
 }
 
 /* Reads up to the end that the partition has at the first answer. */
 static int read_partition(struct eski_consuming *consuming, struct eski_reading *reading) {
     uint64_t end = UINT64_MAX;
-    while (consuming->left && reading->offset < end) {
-        struct esk_json_value root;
+    while (consuming->left && reading->offset < end && !reading->is_stopped) {
         uint64_t before = reading->offset;
         char *path = eski_consume_path(consuming, reading, 0);
-        int code = esk_session_get(consuming->session, path, &root);
+        int code = esk_session_exchange(consuming->session, "GET", path, esk_slice(NULL, 0));
         free(path);
         if (code == ESK_EXIT_DONE) {
-            code = eski_consume_take(consuming, reading, &root);
+            code = eski_consume_take(consuming, reading, &consuming->session->client.answer);
         }
         if (code != ESK_EXIT_DONE) {
             return code;
@@ -166,6 +187,7 @@ static int begin_at_commits(struct eski_consuming *consuming) {
         char partition[16];
         snprintf(partition, sizeof(partition), "%" PRIu32, consuming->readings[i].partition);
         consuming->readings[i].offset = esk_json_field_number(&commits, partition);
+        consuming->readings[i].committed = consuming->readings[i].offset;
     }
     return code;
 }
@@ -207,7 +229,7 @@ int esk_consume(struct esk_session *session) {
         .session = session,
         .topic = arguments->arguments[0],
         .group = esk_arguments_text(arguments, "group"),
-        .separator = esk_arguments_text(arguments, "key-separator"),
+        .separator = esk_separator(arguments),
         .encoding = is_text ? "utf8" : "base64",
         .form = choose_form(session),
         .left = is_limited ? esk_arguments_number(arguments, "max") : UINT64_MAX,
@@ -223,6 +245,9 @@ int esk_consume(struct esk_session *session) {
     }
     if (consuming.shows_progress) {
         fputs("\r\x1b[K", stderr);
+    }
+    for (size_t i = 0; i < consuming.reading_count; i++) {
+        code = consuming.readings[i].is_stopped ? ESK_EXIT_FAILED : code;
     }
     free(consuming.readings);
     return code;

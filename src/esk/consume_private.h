@@ -10,6 +10,8 @@ struct eski_reading {
     uint32_t partition;
     uint64_t offset; /* the next one to read */
     uint64_t end;    /* of the partition, as the last answer has it */
+    uint64_t committed;
+    bool is_stopped; /* its next record cannot be printed */
 };
 
 struct eski_consuming {
@@ -29,10 +31,12 @@ struct eski_consuming {
 /* The path that reads on; owned, free(). wait_ms 0: does not wait. */
 char *eski_consume_path(const struct eski_consuming *consuming, const struct eski_reading *reading,
                         uint32_t wait_ms);
-/* Prints an answer's records, writes them out, and commits them where a group was given. enum
- * esk_exit. */
+/* Prints an answer's records, writes them out, and commits them where a group was given. A record
+ * that is not text stops the reading, and is complained about. enum esk_exit. */
 int eski_consume_take(struct eski_consuming *consuming, struct eski_reading *reading,
-                      const struct esk_json_value *root);
+                      const struct esk_http_answer *answer);
+/* Commits what was printed and is not committed yet, where a group was given; enum esk_exit. */
+int eski_consume_commit(struct eski_consuming *consuming, struct eski_reading *reading);
 /* Reads all partitions at once, until there is nothing left to print; enum esk_exit. */
 int eski_consume_follow(struct eski_consuming *consuming);
 

@@ -4,6 +4,8 @@
 #include "esk/session.h"
 #include "esk/table.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct commit {
@@ -83,8 +85,9 @@ static void print_commits(struct esk_session *session, const struct commits *com
         esk_table_number(&table, commit->offset);
         if (commit->is_end_known) {
             esk_table_number(&table, commit->end);
-            esk_table_number(&table,
-                             commit->end > commit->offset ? commit->end - commit->offset : 0);
+            char lag[24]; /* below 0: the group's next record is not there yet */
+            snprintf(lag, sizeof(lag), "%" PRId64, (int64_t)(commit->end - commit->offset));
+            esk_table_text(&table, esk_slice_text(lag));
         } else {
             esk_table_text(&table, esk_slice_text("-"));
             esk_table_text(&table, esk_slice_text("-"));

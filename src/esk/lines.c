@@ -37,6 +37,7 @@ static enum esk_err open_next(struct esk_lines *lines, struct esk_error *error) 
         return esk_fail_errno(error, ESK_ERR_IO, errno, "%s", path);
     }
     lines->path_index++;
+    lines->number = 0;
     lines->fd_ended = false;
     return ESK_OK;
 }
@@ -84,6 +85,7 @@ static bool take(struct esk_lines *lines, struct esk_slice *line) {
     size_t stop = end ? (size_t)(end - buffer->data) : buffer->size;
     *line = esk_slice(buffer->data + lines->begin, stop - lines->begin);
     lines->begin = lines->scanned = stop + (end != NULL);
+    lines->number++;
     return true;
 }
 
@@ -112,4 +114,9 @@ enum esk_lines_state esk_lines_next(struct esk_lines *lines, bool blocks, struct
             return ESK_LINES_FAILED;
         }
     }
+}
+
+const char *esk_lines_name(const struct esk_lines *lines) {
+    const char *path = lines->path_index ? lines->paths[lines->path_index - 1] : "-";
+    return strcmp(path, "-") == 0 ? "standard input" : path;
 }

@@ -16,8 +16,9 @@ struct esk_lines {
     int fd;              /* -1: none open */
     bool fd_ended;
     struct esk_buffer buffer;
-    size_t begin;   /* of the line that is next */
-    size_t scanned; /* up to here there is no line end */
+    size_t begin;    /* of the line that is next */
+    size_t scanned;  /* up to here there is no line end */
+    uint64_t number; /* of the last line, in its file; from 1 */
 };
 
 enum esk_lines_state {
@@ -35,5 +36,8 @@ void esk_lines_fini(struct esk_lines *lines);
  * ESK_LINES_WAIT. A last line without a line feed counts. */
 enum esk_lines_state esk_lines_next(struct esk_lines *lines, bool blocks, struct esk_slice *line,
                                     struct esk_error *error);
+
+/* The file of the last line, as people call it. */
+const char *esk_lines_name(const struct esk_lines *lines);
 
 #endif

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #define PROGRESS_MS 500
+#define FILES_OTHER 16 /* open besides those of the load */
 
 uint64_t eski_load_now_ns(void) {
     struct timespec now;
@@ -100,25 +101,49 @@ static enum esk_err add_up(const struct esk_load *load, struct eski_load_thread 
     return err;
 }
 
-/* As many descriptors as the machine allows. */
-static void raise_limit(void) {
+/* Raises the limit of open files, then refuses more connections than it or the machine's ports
+ * allow: each has a port of its own. */
+static enum esk_err check_connections(const struct esk_load *load, struct esk_error *error) {
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
+        uint64_t needed = (uint64_t)load->connections + load->threads * UINT64_C(2) + FILES_OTHER;
+        if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
+            return esk_fail(error, ESK_ERR_INVALID,
+                            "%u connections need %llu open files, and %llu are allowed (ulimit -n)",
+                            load->connections, (unsigned long long)needed,
+                            (unsigned long long)limit.rlim_cur);
+        }
     }
+    unsigned first;
+    unsigned last;
+    FILE *file = fopen("/proc/sys/net/ipv4/ip_local_port_range", "re");
+    bool is_known = file && fscanf(file, "%u %u", &first, &last) == 2 && first <= last;
+    if (file) {
+        fclose(file);
+    }
+    if (is_known && load->connections > last - first + 1) {
+        return esk_fail(error, ESK_ERR_INVALID,
+                        "%u connections need as many ports, and this machine gives out %u "
+                        "(net.ipv4.ip_local_port_range)",
+                        load->connections, last - first + 1);
+    }
+    return ESK_OK;
 }
 
 enum esk_err esk_load_run(struct esk_load *load, struct esk_load_result *result,
                           struct esk_error *error) {
+    enum esk_err err = check_connections(load, error);
+    if (err != ESK_OK) {
+        return err;
+    }
     uint32_t count = load->threads < load->connections ? load->threads : load->connections;
     struct eski_load_thread *threads = esk_alloc_zeroed(count, sizeof(*threads));
     pthread_t *ids = esk_alloc_zeroed(count, sizeof(*ids));
     memset(result, 0, sizeof(*result));
-    raise_limit();
     uint64_t cpu_before = cpu_ns();
     prepare(load, threads, count);
-    enum esk_err err = ESK_OK;
     for (uint32_t i = 0; i < count && err == ESK_OK; i++) {
         err = eski_load_open(&threads[i]);
         if (err != ESK_OK) {

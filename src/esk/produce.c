@@ -77,11 +77,25 @@ static int send_request(struct producing *producing) {
         code = count_results(producing, &root);
     }
     if (code != ESK_EXIT_DONE) {
-        return esk_complain(code, "lines %" PRIu64 " to %" PRIu64 " were not acknowledged",
-                            producing->records + 1, producing->records + count);
+        uint64_t first = producing->records + 1;
+        return count == 1
+                   ? esk_complain(code, "line %" PRIu64 " was not acknowledged", first)
+                   : esk_complain(code, "lines %" PRIu64 " to %" PRIu64 " were not acknowledged",
+                                  first, first + count - 1);
     }
     esk_produce_request_clear(&producing->request);
     return ESK_EXIT_DONE;
+}
+
+/* What came before is sent; what comes behind is not read. */
+static int complain_of_key(struct producing *producing) {
+    const char *separator = producing->separator;
+    (void)send_request(producing);
+    return esk_complain(ESK_EXIT_FAILED,
+                        "%s, line %" PRIu64 ": no '%s' between key and value; "
+                        "this line and those behind it were not sent",
+                        esk_lines_name(&producing->lines), producing->lines.number,
+                        strcmp(separator, "\t") == 0 ? "\\t" : separator);
 }
 
 static int add_line(struct producing *producing, struct esk_slice line) {
@@ -92,9 +106,7 @@ static int add_line(struct producing *producing, struct esk_slice line) {
         const uint8_t *found =
             line.size ? memmem(line.data, line.size, producing->separator, size) : NULL;
         if (!found) {
-            return esk_complain(
-                ESK_EXIT_FAILED, "line %" PRIu64 " has no '%s' between key and value",
-                producing->records + request->record_count + 1, producing->separator);
+            return complain_of_key(producing);
         }
         key = esk_slice(line.data, (size_t)(found - line.data));
         line = esk_slice(found + size, line.size - key.size - size);
@@ -197,7 +209,7 @@ int esk_produce(struct esk_session *session) {
     bool has_partition = esk_arguments_given(arguments, "partition");
     struct producing producing = {
         .session = session,
-        .separator = esk_arguments_text(arguments, "key-separator"),
+        .separator = esk_separator(arguments),
         .path = esk_path("/topics/", arguments->arguments[0], "/produce"),
         .batch = esk_arguments_number(arguments, "batch"),
         .destinations = esk_alloc_zeroed(ESK_TOPIC_PARTITIONS_MAX, sizeof(struct destination)),
@@ -211,7 +223,7 @@ int esk_produce(struct esk_session *session) {
     if (session->is_json) {
         write_summary(&producing);
     } else {
-        esk_buffer_format(&session->out, "%" PRIu64 " record%s\n", producing.records,
+        esk_buffer_format(&session->out, "%" PRIu64 " record%s written\n", producing.records,
                           producing.records == 1 ? "" : "s");
     }
     int written = esk_session_flush(session);

@@ -7,6 +7,9 @@
 
 #include <stdlib.h>
 
+/* A larger body goes in base64 when that is this much smaller: half of what brokers take. */
+#define TEXT_BODY_BYTES (4 * 1024 * 1024)
+
 void esk_produce_request_init(struct esk_produce_request *request, const char *const *headers,
                               uint32_t header_count, int64_t partition) {
     memset(request, 0, sizeof(*request));
@@ -130,6 +133,11 @@ static void write_record(const struct esk_produce_request *request, size_t index
     esk_json_close_object(writer);
 }
 
+/* Bytes that base64 makes of text's. */
+static size_t base64_size(size_t size) {
+    return (size + 2) / 3 * 4;
+}
+
 struct esk_slice esk_produce_request_body(struct esk_produce_request *request) {
     request->body.size = 0;
     struct esk_json_writer writer = esk_json_writer(&request->body);
@@ -145,5 +153,10 @@ struct esk_slice esk_produce_request_body(struct esk_produce_request *request) {
     }
     esk_json_close_array(&writer);
     esk_json_close_object(&writer);
+    if (request->is_text && request->body.size > TEXT_BODY_BYTES &&
+        request->body.size > base64_size(request->bytes.size) + TEXT_BODY_BYTES) {
+        request->is_text = false; /* much of it had to be escaped */
+        return esk_produce_request_body(request);
+    }
     return esk_buffer_slice(&request->body);
 }

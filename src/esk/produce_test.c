@@ -85,6 +85,21 @@ static void assert_body(struct esk_produce_request *request, const char *expecte
     assert_memory_equal(body.data, expected, body.size);
 }
 
+static void text_that_is_mostly_escaped_goes_in_base64(void **state) {
+    (void)state;
+    size_t size = 2 * 1024 * 1024;
+    uint8_t *value = esk_alloc(size);
+    memset(value, 1, size); /* six bytes of JSON each */
+    struct esk_produce_request request;
+    esk_produce_request_init(&request, NULL, 0, -1);
+    esk_produce_request_add(&request, esk_slice(NULL, 0), esk_slice(value, size));
+    struct esk_slice body = esk_produce_request_body(&request);
+    assert_memory_equal(body.data, "{\"encoding\":\"base64\"", 20);
+    assert_true(body.size < size * 3 / 2);
+    esk_produce_request_fini(&request);
+    free(value);
+}
+
 static void records_go_as_text_where_they_are(void **state) {
     (void)state;
     const char *const headers[] = {"a=1", "b=", "a=2=3"};
@@ -178,6 +193,7 @@ int main(void) {
         cmocka_unit_test(lines_are_whole_whatever_their_length),
         cmocka_unit_test(a_slow_input_is_told_from_an_ended_one),
         cmocka_unit_test(a_missing_file_is_named),
+        cmocka_unit_test(text_that_is_mostly_escaped_goes_in_base64),
         cmocka_unit_test(records_go_as_text_where_they_are),
         cmocka_unit_test(one_byte_that_is_no_text_makes_a_request_base64),
         cmocka_unit_test(records_are_printed_in_each_form),

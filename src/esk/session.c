@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requests with an error text for people, and output. */
-#include "esk/session.h"
+#include "esk/commands.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -47,6 +47,7 @@ int esk_session_read(struct esk_session *session, const struct esk_http_answer *
     enum esk_err err =
         esk_json_document_parse(session->document, esk_buffer_slice(&answer->body), root, &error);
     bool is_object = err == ESK_OK && root->type == ESK_JSON_OBJECT;
+    session->is_unreachable = answer->status == 503;
     if (answer->status / 100 != 2) {
         struct esk_slice text = esk_slice(NULL, 0);
         if (is_object) {
@@ -63,17 +64,29 @@ int esk_session_read(struct esk_session *session, const struct esk_http_answer *
     return ESK_EXIT_DONE;
 }
 
-int esk_session_call(struct esk_session *session, const char *method, const char *path,
-                     struct esk_slice body, struct esk_json_value *root) {
+int esk_session_exchange(struct esk_session *session, const char *method, const char *path,
+                         struct esk_slice body) {
     struct esk_error error;
     enum esk_err err = esk_http_client_send(&session->client, method, path, body, &error);
     if (err == ESK_OK) {
         err = esk_http_client_receive(&session->client, 0, &error);
     }
-    if (err != ESK_OK) {
-        return esk_complain(ESK_EXIT_FAILED, "%s", error.text);
+    session->is_unreachable = err != ESK_OK;
+    if (err == ESK_OK) {
+        session->was_reached = true;
+        return ESK_EXIT_DONE;
     }
-    return esk_session_read(session, &session->client.answer, root);
+    bool is_new = err == ESK_ERR_UNAVAILABLE && !session->was_reached;
+    return esk_complain(ESK_EXIT_FAILED, "%s%s", error.text,
+                        is_new ? "; start a broker there (esker), or name another with --server "
+                                 "or ESK_SERVER"
+                               : "");
+}
+
+int esk_session_call(struct esk_session *session, const char *method, const char *path,
+                     struct esk_slice body, struct esk_json_value *root) {
+    int code = esk_session_exchange(session, method, path, body);
+    return code == ESK_EXIT_DONE ? esk_session_read(session, &session->client.answer, root) : code;
 }
 
 int esk_session_flush(struct esk_session *session) {
@@ -104,4 +117,9 @@ int esk_session_print_answer(struct esk_session *session) {
         esk_buffer_append_text(&session->out, "\n");
     }
     return esk_session_flush(session);
+}
+
+const char *esk_separator(const struct esk_arguments *arguments) {
+    const char *text = esk_arguments_text(arguments, "key-separator");
+    return text && strcmp(text, "\\t") == 0 ? "\t" : text;
 }

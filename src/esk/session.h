@@ -22,6 +22,8 @@ struct esk_session {
     struct esk_buffer out;              /* output that is not written yet */
     bool is_json;
     bool shows_progress; /* stderr is a terminal */
+    bool was_reached;    /* the broker has answered */
+    bool is_unreachable; /* the last call had no answer, or one that says to come back later */
 };
 
 /* Whatever a command runs returns enum esk_exit. */
@@ -30,6 +32,9 @@ typedef int esk_command_function(struct esk_session *session);
 /* Writes "esk: ..." to stderr and returns the code that is given. */
 int esk_complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Sends a request and receives its answer, session->client.answer, whatever its status. */
+int esk_session_exchange(struct esk_session *session, const char *method, const char *path,
+                         struct esk_slice body);
 /* Sends a request and reads its answer as JSON. ESK_EXIT_DONE: the status is 2xx and *root is the
  * answer, valid until the next call; else it has complained, with the broker's own text. body
  * data NULL: none. */

@@ -5,6 +5,7 @@
 #include "esk/commands.h"
 #include "esk/help.h"
 #include "esk/kafka.h"
+#include "esk/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,20 +25,50 @@ static esk_command_function *const functions[ESK_TOOL_COMMAND_COUNT] = {
     [ESK_TOOL_BENCH_CONSUME] = esk_bench_consume,
 };
 
-static int unknown_command(const char *word) {
-    return esk_complain(ESK_EXIT_USAGE, "'%s' is no command; esk --help shows them", word);
+/* Names what a command's words may be meant for. */
+static int unknown_command(const char *const *words, uint32_t count) {
+    struct esk_buffer given;
+    esk_buffer_init(&given);
+    esk_buffer_append_text(&given, words[0]);
+    if (count > 1) {
+        esk_buffer_append_text(&given, " ");
+        esk_buffer_append_text(&given, words[1]);
+    }
+    const char *nearest = NULL;
+    unsigned best = ESK_UNLIKE_MAX + 1;
+    for (unsigned i = 0; i < ESK_TOOL_COMMAND_COUNT; i++) {
+        const char *name = esk_tool_commands[i].name;
+        unsigned whole = esk_unlike(esk_buffer_slice(&given), name);
+        unsigned first = esk_unlike(esk_slice_text(words[0]), name);
+        unsigned unlike = whole < first ? whole : first;
+        if (unlike < best) {
+            best = unlike;
+            nearest = name;
+        }
+    }
+    int code = esk_complain(ESK_EXIT_USAGE, "'%.*s' is no command%s%s%s; esk --help shows them",
+                            (int)given.size, (const char *)given.data, nearest ? ", perhaps " : "",
+                            nearest ? nearest : "", nearest ? " is meant" : "");
+    esk_buffer_fini(&given);
+    return code;
 }
 
 /* esk help [COMMAND]; the words of the command. */
 static int help(struct esk_session *session, const char *const *words, uint32_t count) {
     const struct esk_tool_command *command =
         count ? esk_command_find(words[0], count > 1 ? words[1] : NULL) : NULL;
+    if (command && command->passes_on) {
+        char *argv[] = {(char *)(uintptr_t)words[0],
+                        (char *)(uintptr_t)(count > 1 ? words[1] : "--help"),
+                        (char *)(uintptr_t) "--help", NULL};
+        return esk_kafka_command(3, argv);
+    }
     if (command) {
         esk_help_command(command, &session->out);
     } else if (count == 0) {
         esk_help_all(&session->out);
-    } else if (!esk_help_group(words[0], &session->out)) {
-        return unknown_command(words[0]);
+    } else if (count > 1 || !esk_help_group(words[0], &session->out)) {
+        return unknown_command(words, count);
     }
     return esk_session_flush(session);
 }
@@ -57,8 +88,8 @@ static int run_none(struct esk_session *session) {
         fwrite(session->out.data, 1, session->out.size, stderr);
         return ESK_EXIT_USAGE;
     }
-    if (!esk_help_group(words[0], &session->out)) {
-        return unknown_command(words[0]);
+    if (arguments->count > 1 || !esk_help_group(words[0], &session->out)) {
+        return unknown_command(words, arguments->count);
     }
     fwrite(session->out.data, 1, session->out.size, stderr);
     return ESK_EXIT_USAGE;
@@ -87,6 +118,23 @@ static int run_command(struct esk_session *session) {
     return code;
 }
 
+/* Options of every command that were given in front go along behind. */
+static int pass_on(const struct esk_arguments *arguments, int argc, char **argv) {
+    static char json[] = "--json";
+    static char help[] = "--help";
+    char **all = esk_alloc_zeroed((size_t)argc + 3, sizeof(*all));
+    memcpy(all, argv, (size_t)argc * sizeof(*all));
+    if (esk_arguments_number(arguments, "json")) {
+        all[argc++] = json;
+    }
+    if (esk_arguments_number(arguments, "help")) {
+        all[argc++] = help;
+    }
+    int code = esk_kafka_command(argc, all);
+    free(all);
+    return code;
+}
+
 int esk_tool_run(int argc, char **argv) {
     struct esk_arguments arguments;
     struct esk_session session = {.arguments = &arguments};
@@ -96,7 +144,7 @@ int esk_tool_run(int argc, char **argv) {
     if (esk_arguments_parse(&arguments, argc, argv, &error) != ESK_OK) {
         code = esk_complain(ESK_EXIT_USAGE, "%s", error.text);
     } else if (arguments.passed_on) {
-        code = esk_kafka_command(argc - arguments.passed_on, argv + arguments.passed_on);
+        code = pass_on(&arguments, argc - arguments.passed_on, argv + arguments.passed_on);
     } else if (esk_arguments_number(&arguments, "version")) {
         esk_buffer_append_text(&session.out, "esk " ESK_VERSION "\n");
         code = esk_session_flush(&session);

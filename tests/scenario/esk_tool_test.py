@@ -2,6 +2,7 @@
 """esk against a broker: what people type, what they see, and the exit codes."""
 import json
 import os
+import socket
 import subprocess
 
 import pytest
@@ -48,7 +49,7 @@ def test_a_topic_from_creation_to_deletion(broker):
 def test_lines_come_back_as_they_went(broker, client):
     client.create_topic("lines", partitions=1)
     text = "first\n\n\"quoted\" \\ \u00e9\nlast without line feed"
-    assert broker.esk("produce", "lines", stdin=text).stdout == "4 records\n"
+    assert broker.esk("produce", "lines", stdin=text).stdout == "4 records written\n"
     assert broker.esk("consume", "lines").stdout == text + "\n"
     assert broker.esk("consume", "lines", "--max", "2", "--offset", "1").stdout == \
         "\n\"quoted\" \\ \u00e9\n"
@@ -132,7 +133,7 @@ def test_a_slow_input_is_not_held_back(broker, client):
             assert [record["value"] for record in found] == [f"{i}"]
         process.stdin.close()
         assert process.wait(TIMEOUT_S) == 0
-        assert process.stdout.read() == b"3 records\n"
+        assert process.stdout.read() == b"3 records written\n"
     finally:
         process.kill()
         process.stdout.close()
@@ -151,7 +152,7 @@ def test_many_records_survive_the_round(broker, client):
     (["topic", "create", "a/b"], b"the broker answered 400: "),
     (["consume", "none"], b"the broker answered 404: "),
     (["group", "commit", "g", "none", "0", "1"], b"the broker answered 404: "),
-    (["produce", "none"], b"lines 1 to 1 were not acknowledged"),
+    (["produce", "none"], b"line 1 was not acknowledged"),
     (["bench", "consume", "--topic", "none"], b"the broker answered 404: "),
 ])
 def test_what_the_broker_refuses_is_1(broker, arguments, text):
@@ -165,17 +166,83 @@ def test_a_missing_partition_or_file_is_1(broker, client):
     result = broker.esk("produce", "t", "/nonexistent", check=False)
     assert result.returncode == 1 and "/nonexistent: No such file" in result.stderr
     result = broker.esk("produce", "t", "-k", ":", stdin="a:b\nno key\n", check=False)
-    assert result.returncode == 1 and "line 2 has no ':'" in result.stderr
+    assert result.returncode == 1 and result.stdout == "1 record written\n"
+    assert "standard input, line 2: no ':' between key and value" in result.stderr
+    broker.esk("produce", "t", "-k", "\\t", stdin="key\tvalue\n")
+    assert broker.esk("consume", "t", "-k", "=", "-o", "1").stdout == "key=value\n"
 
 
 def test_no_broker_is_1():
     result = run("--server", "http://127.0.0.1:1", "topic", "list")
     assert result.returncode == 1 and b"127.0.0.1:1: Connection refused" in result.stderr
+    assert b"--server or ESK_SERVER" in result.stderr
+
+
+def test_a_record_that_is_no_text_stops_its_partition_only(broker, client):
+    client.create_topic("mixed", partitions=2)
+    assert run("--server", broker.url, "produce", "mixed", "-p0",
+               stdin=b"a\n\xff\nb\n").returncode == 0
+    broker.esk("produce", "mixed", "-p", "1", stdin="c\n")
+    result = broker.esk("consume", "mixed", check=False)
+    assert (result.returncode, result.stdout) == (1, "a\nc\n")
+    assert "partition 0 is read up to offset 1" in result.stderr
+    assert "--encoding raw" in result.stderr
+
+
+def test_following_goes_on_when_the_broker_is_back(make_broker):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    broker = make_broker("--bind", address)
+    broker.client().create_topic("outage", partitions=2)
+    broker.esk("produce", "outage", "-p", "1", stdin="before\n")
+    process = start(broker, "consume", "-f", "outage", "-g", "readers")
+    try:
+        assert process.stdout.readline() == b"before\n"
+        broker.stop()
+        broker.start()
+        broker.esk("produce", "outage", "-p", "1", stdin="after\n")
+        assert process.stdout.readline() == b"after\n"
+        assert process.poll() is None
+    finally:
+        end(process)
+
+
+def test_following_ends_when_its_reader_goes(broker, client):
+    client.create_topic("head")
+    process = start(broker, "consume", "-f", "head")
+    client.produce("head", "one")
+    assert process.stdout.readline() == b"one\n"
+    process.stdout.close()
+    assert process.wait(TIMEOUT_S) == 1
+    process.stdin.close()
+
+
+def test_more_connections_than_the_machine_has_are_refused(broker):
+    result = broker.esk("bench", "produce", "--connections", "100000", check=False)
+    assert result.returncode == 1 and "100000 connections need" in result.stderr
+
+
+def test_a_commit_beyond_the_end_shows(broker, client):
+    client.create_topic("short")
+    broker.esk("group", "commit", "ahead", "short", "0", "7")
+    assert broker.esk("group", "offsets", "ahead").stdout.split()[-2:] == ["0", "-7"]
+
+
+def test_kafka_has_help_of_each_command_and_takes_keys():
+    for words in (["kafka", "show", "--help"], ["help", "kafka", "show"]):
+        result = run(*words)
+        assert result.returncode == 0 and b"show NAME|KEY" in result.stdout
+        assert b"export" not in result.stdout
+    assert run("kafka", "show", "18", "--hex").stdout == \
+        run("kafka", "show", "ApiVersions", "--hex").stdout != b""
+    assert json.loads(run("--json", "kafka", "list").stdout)
 
 
 @pytest.mark.parametrize("arguments, text", [
     ([], b"Usage: esk COMMAND"),
     (["frobnicate"], b"'frobnicate' is no command"),
+    (["prodce"], b"perhaps produce is meant"),
+    (["topic", "creat"], b"perhaps topic create is meant"),
     (["topic"], b"topic create"),
     (["topic", "create"], b"too few arguments"),
     (["topic", "create", "a", "--config", "retention=1h"], b"'retention=1h' is no setting"),

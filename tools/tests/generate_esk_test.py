@@ -72,6 +72,8 @@ def own_files():
 
 @pytest.mark.parametrize("words, expected", [
     (["pro"], {"produce"}),
+    (["help", "gro"], {"group"}),
+    (["help", "group", ""], {"offsets", "commit"}),
     (["topic", ""], {"create", "list", "describe", "config", "delete"}),
     (["topic", "create", "--part"], {"--partitions"}),
     (["consume", "orders", "--enc"], {"--encoding"}),
@@ -97,7 +99,7 @@ def test_the_manual_page_has_every_command_and_option():
     assert "\n.B \\-k, \\-\\-key\\-separator TEXT\n" in text
     for line in text.split("\n"):
         assert not line.startswith("'") and "{" not in line[:1]
-        assert line[:1] != "." or line[1:2].isupper() or line[1:3] in ("nf", "fi", '\\"')
+        assert line[:1] != "." or line[1:2].isupper() or line[1:3] in ("ad", "nf", "fi", '\\"')
 
 
 def test_the_page_of_the_documentation_is_the_table_s():
