@@ -81,6 +81,10 @@ static enum esk_err read_command_line(struct esk_options *options, int argc, cha
                                       struct esk_error *error) {
     for (int i = 1; i < argc; i++) {
         bool took;
+        if (strcmp(argv[i], "-h") == 0) {
+            options->values[ESK_OPTION_HELP].number = 1;
+            continue;
+        }
         if (strncmp(argv[i], "--", 2) != 0 || argv[i][2] == '\0') {
             return argv[i][0] == '-'
                        ? unknown("", esk_slice_text(argv[i]), error)
@@ -167,11 +171,16 @@ static enum esk_err read_line(struct esk_options *options, char *line, unsigned 
                         given[option]);
     }
     given[option] = number;
+    const char *value = trim(equals + 1);
+    if (strstr(value, " #") || strstr(value, "\t#")) {
+        return esk_fail(error, ESK_ERR_INVALID, "%s%s: a comment needs a line of its own", where,
+                        name);
+    }
     bool set = options->values[option].text;
     struct esk_options checked = {0};
     size_t used = strlen(where);
     snprintf(where + used, sizeof(where) - used, "%s", name);
-    enum esk_err err = set_value(set ? &checked : options, option, trim(equals + 1), where, error);
+    enum esk_err err = set_value(set ? &checked : options, option, value, where, error);
     esk_options_fini(&checked); /* a value that is overruled is checked all the same */
     return err;
 }

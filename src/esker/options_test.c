@@ -120,6 +120,12 @@ static void addresses_need_a_host_and_a_port(void **state) {
     }
 }
 
+static void h_is_help(void **state) {
+    (void)state;
+    assert_int_equal(PARSE("-h"), ESK_OK);
+    assert_int_equal(NUMBER(HELP), 1);
+}
+
 static void a_wrong_value_says_which_why_and_what_is_allowed(void **state) {
     (void)state;
     assert_refused(PARSE("--flush-interval", "5"),
@@ -147,7 +153,7 @@ static void unknown_options_name_the_nearest(void **state) {
                                                   "flush-interval is meant");
     assert_refused(PARSE("--mem", "1"), "perhaps memory is meant");
     assert_refused(PARSE("--frobnicate"), "--frobnicate: unknown option; esker --help");
-    assert_refused(PARSE("-h"), "-h: unknown option, perhaps help is meant");
+    assert_refused(PARSE("-he"), "-he: unknown option, perhaps help is meant");
     assert_refused(PARSE("data"), "'data': esker takes options only");
     assert_refused(PARSE("--"), "--: unknown option");
     assert_refused(PARSE("--bind-kafka=none"), "unknown option");
@@ -180,6 +186,7 @@ static void a_wrong_file_is_refused_with_its_line(void **state) {
         const char *refused;
     } files[] = {
         {"\nshards\n", ":2: the line has no '='"},
+        {"shards = 2 # two\n", ":1: shards: a comment needs a line of its own"},
         {"shard = 2", ":1: shard: unknown option, perhaps shards is meant"},
         {"shards = 2\n\nshards = 2", ":3: shards: given in line 1 already"},
         {"shards = none", ":1: shards 'none': not a whole number"},
@@ -241,6 +248,7 @@ int main(void) {
         cmocka_unit_test(defaults_are_those_of_the_product),
         cmocka_unit_test(both_forms_and_all_units_are_read),
         cmocka_unit_test(addresses_need_a_host_and_a_port),
+        cmocka_unit_test(h_is_help),
         cmocka_unit_test(a_wrong_value_says_which_why_and_what_is_allowed),
         cmocka_unit_test(unknown_options_name_the_nearest),
         cmocka_unit_test(the_command_line_goes_before_environment_file_and_default),

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define MEMORY_BYTES_MIN (UINT64_C(32) << 20) /* as --memory has it */
@@ -97,6 +98,16 @@ static void on_broker_failed(void *context, const struct esk_error *error) {
     esk_stop_fail(error);
 }
 
+/* What is there must be a folder; what is not there is made. */
+static enum esk_err check_data_folder(const struct startup *startup, struct esk_error *error) {
+    const char *path = startup->options->values[ESK_OPTION_DATA_DIR].text;
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISDIR(status.st_mode)) {
+        return esk_fail(error, ESK_ERR_INVALID, "--data-dir %.300s: it is not a folder", path);
+    }
+    return ESK_OK;
+}
+
 static enum esk_err start_broker(struct startup *startup, struct esk_error *error) {
     struct esk_broker_options options;
     esk_broker_options_init(&options);
@@ -151,6 +162,7 @@ static enum esk_err open_doors(struct startup *startup, struct esk_error *error)
     err = esk_server_listen(startup->server, esk_http_door(startup->http),
                             startup->options->values[ESK_OPTION_BIND].text, address, error);
     if (err != ESK_OK) {
+        esk_wrap(error, "--bind");
         return err;
     }
     ESK_LOG(startup->log, ESK_LOG_INFO, "listening", "a door is open",
@@ -176,7 +188,10 @@ static enum esk_err start(struct startup *startup, struct esk_error *error) {
             esk_field_u64("memory_bytes", startup->memory_bytes));
     uint64_t began_ns = esk_monotonic_ns(startup->platform);
     start_loops(startup);
-    err = start_broker(startup, error);
+    err = check_data_folder(startup, error);
+    if (err == ESK_OK) {
+        err = start_broker(startup, error);
+    }
     if (err == ESK_OK && !esk_stop_asked()) {
         err = open_doors(startup, error);
     }

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#define ECHO_MS 50 /* two signals alike within this are one */
+
 static struct {
     pthread_mutex_t mutex; /* guards the two below */
     pthread_cond_t changed;
@@ -41,10 +43,31 @@ static bool ask(bool failed) {
     return before;
 }
 
+static const char *signal_name(int number) {
+    return number == SIGTERM ? "SIGTERM" : "SIGINT";
+}
+
+/* Whether the signal is the first one once more: GNU timeout, for one, signals its child and then
+ * the child's group. Sets what the first one was. */
+static bool is_echo(int number, struct timespec *first_at, int *first) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (*first == 0) {
+        *first = number;
+        *first_at = now;
+        return false;
+    }
+    int64_t passed_ms =
+        (now.tv_sec - first_at->tv_sec) * 1000 + (now.tv_nsec - first_at->tv_nsec) / 1000000;
+    return number == *first && passed_ms < ECHO_MS;
+}
+
 static void *wait_for_signals(void *context) {
     (void)context;
     sigset_t set = waited_signals();
     bool failed = false;
+    int first = 0;
+    struct timespec first_at = {0};
     for (;;) {
         const struct timespec patience = {ESK_STOP_FAILED_MS / 1000,
                                           ESK_STOP_FAILED_MS % 1000 * 1000000};
@@ -56,13 +79,15 @@ static void *wait_for_signals(void *context) {
         }
         if (number == SIGUSR1) {
             failed = true;
+        } else if (number > 0 && is_echo(number, &first_at, &first)) {
+            continue;
         } else if (number > 0 && ask(false)) {
             ESK_LOG(stop.log, ESK_LOG_WARN, "exit", "a second signal, ending at once",
-                    esk_field_text("signal", strsignal(number)));
+                    esk_field_text("signal", signal_name(number)));
             _exit(ESK_EXIT_FAILURE);
         } else if (number > 0) {
             ESK_LOG(stop.log, ESK_LOG_INFO, "stopping", "asked to stop by a signal",
-                    esk_field_text("signal", number == SIGTERM ? "SIGTERM" : "SIGINT"));
+                    esk_field_text("signal", signal_name(number)));
         }
     }
     return NULL;
