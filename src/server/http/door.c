@@ -149,6 +149,9 @@ static bool collect_chunks(struct eski_request *request, struct esk_slice input)
     }
     if (err) {
         request->keep_alive = false;
+        if (err == ESK_ERR_TOO_LARGE) {
+            esk_wrap(&error, "--max-request-body-bytes");
+        }
         eski_fail(request, err, &error);
         return true;
     }

@@ -69,7 +69,7 @@ static const struct {
     {"GET", "/topics/%2e%2e/config", "", 400, NULL},
     {"GET", "/topics/a%2Fb/config", "", 400, NULL},
     {"GET", "/topics/%zz/config", "", 400, "{\"error\":\"bad percent-encoding in the path\"}"},
-    {"GET", "/topics/nope/config", "", 404, "{\"error\":\"unknown topic 'nope'\"}"},
+    {"GET", "/topics/nope/config", "", 404, "{\"error\":\"topic 'nope' does not exist\"}"},
     {"GET", "/groups/%00/offsets", "", 400, NULL},
     {"POST", "/topics", "", 400, NULL},
     {"POST", "/topics", "[]", 400, "{\"error\":\"the body must be an object, not array\"}"},

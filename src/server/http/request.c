@@ -116,7 +116,8 @@ void eski_request_route(struct eski_request *request, const struct esk_http_head
     uint64_t limit = request->shard->http->options.body_bytes_max;
     if (request->content_length > limit) {
         request->keep_alive = false;
-        eski_fail_text(request, ESK_ERR_TOO_LARGE, "the body is over %" PRIu64 " bytes", limit);
+        eski_fail_text(request, ESK_ERR_TOO_LARGE,
+                       "the body is over %" PRIu64 " bytes, --max-request-body-bytes", limit);
         return;
     }
     if (!request->route && head->expects_continue) { /* no need to wait for the body */

@@ -275,7 +275,7 @@ void eski_config_get_run(struct eski_request *request) {
     struct esk_topic_view view;
     struct esk_slice name = request->parameters[0];
     if (!esk_broker_topic_find(request->shard->broker, name, &view)) {
-        eski_fail_text(request, ESK_ERR_NOT_FOUND, "unknown topic '%.*s'", (int)name.size,
+        eski_fail_text(request, ESK_ERR_NOT_FOUND, "topic '%.*s' does not exist", (int)name.size,
                        (const char *)name.data);
         return;
     }
