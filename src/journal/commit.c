@@ -12,6 +12,8 @@
 
 #include <stdlib.h>
 
+#define SECOND_WRITE_BYTES (64u << 10) /* worth a write of its own in any case */
+
 /* --- in the flusher --- */
 
 static void flushed_in_loop(struct esk_mail *mail) {
@@ -251,14 +253,25 @@ static void build_frame(struct esk_journal *journal, struct eski_slot *slot) {
     eski_slot_post(slot);
 }
 
+/* Whether to write now. While a write is out, a second one begins only when as much waits for it as
+ * the first one carries: small frames one behind the other would cost the CPU of twice as many
+ * writes, and none is acknowledged before the one that is out. */
+static bool is_due(const struct esk_journal *journal) {
+    if (journal->frame_count == 0) {
+        return !esk_list_empty(&journal->queue) || journal->want_empty || eski_carry_file(journal);
+    }
+    uint64_t waiting = journal->position - journal->built_position;
+    uint64_t out = journal->built_position - journal->written_position;
+    return waiting > 0 && (waiting >= out || waiting >= SECOND_WRITE_BYTES);
+}
+
 static void build_run(struct esk_mail *mail) {
     struct esk_journal *journal = ESK_CONTAINER(mail, struct esk_journal, build_mail);
     journal->build_posted = false;
     struct eski_slot *slot;
     bool built = false;
     while (!journal->failed && journal->stalled == 0 &&
-           journal->frame_count < ESKI_FRAMES_MAX - 1 &&
-           (!esk_list_empty(&journal->queue) || journal->want_empty || eski_carry_file(journal)) &&
+           journal->frame_count < ESKI_FRAMES_MAX - 1 && is_due(journal) &&
            (slot = eski_slot_free(journal)) != NULL) {
         build_frame(journal, slot);
         built = true;
@@ -274,8 +287,7 @@ static void build_run(struct esk_mail *mail) {
 }
 
 void eski_build_schedule(struct esk_journal *journal) {
-    if (journal->build_posted || journal->failed || journal->stalled > 0 ||
-        (esk_list_empty(&journal->queue) && !journal->want_empty && !eski_carry_file(journal)) ||
+    if (journal->build_posted || journal->failed || journal->stalled > 0 || !is_due(journal) ||
         !eski_slot_free(journal)) {
         return;
     }
