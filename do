@@ -15,7 +15,7 @@ usage: ./do COMMAND
   fuzz TARGET [ARGS] fuzz one target of tests/fuzz until it fails or is stopped
   sim [SEED]         simulate: one seed, or 2,000 fresh ones
   format             format all C sources
-  install [PREFIX]   install the programs, below /usr/local by default
+  install [PREFIX]   install programs, manual page and completion, below /usr/local by default
 TEXT
 }
 
@@ -198,6 +198,13 @@ format)
     c_sources | xargs clang-format -i
     ;;
 install)
+    case ${1:-} in
+    -*)
+        echo "usage: ./do install [PREFIX]   below /usr/local by default: the programs, the manual"
+        echo "page of esk and its completion for bash"
+        exit 0
+        ;;
+    esac
     packages build
     compile release esker esk
     cmake --install "$root/build/release" --prefix "${1:-/usr/local}"
