@@ -92,8 +92,10 @@ bool esk_err_retriable(enum esk_err code)
 DOCUMENT = """<!-- Made from definitions/errors.toml by tools/generate_errors.py; do not edit. -->
 # Error codes
 
-Every failure inside Esker carries one of these codes. The HTTP door answers with the status, the
-Kafka door with the Kafka code; *retry* says whether the same request may succeed later.
+Every failure inside Esker carries one of these codes. HTTP answers have the status; *retry* says
+whether the same request may succeed later. The Kafka codes are what a door for Kafka's protocol
+would answer; there is none in this version. Nor are there keys, grants or quotas, so
+`UNAUTHENTICATED`, `FORBIDDEN` and `THROTTLED` do not occur yet.
 
 | code | HTTP | Kafka | retry | meaning |
 |---|---|---|---|---|
@@ -165,7 +167,8 @@ def main():
     for path, text in render(errors).items():
         target = arguments.out / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text, encoding="utf-8")
+        if not target.exists() or target.read_text(encoding="utf-8") != text:
+            target.write_text(text, encoding="utf-8")  # else nothing needs to be built anew
 
 
 if __name__ == "__main__":
