@@ -89,7 +89,17 @@ def test_an_address_in_use_is_a_failure_that_names_it(make_broker):
         broker = make_broker("--bind", address, start=False)
         broker.start(ready=False)
         assert broker.wait_exit() == 1
-        assert address in broker.events("failed")[0]["text"]
+        text = broker.events("failed")[0]["text"]
+        assert address in text and "--bind" in text
+
+
+def test_data_in_a_file_is_refused(make_broker, data_root):
+    path = data_root / "file"
+    path.write_text("", encoding="utf-8")
+    broker = make_broker(data_dir=path, start=False)
+    broker.start(ready=False)
+    assert broker.wait_exit() == 1
+    assert "is not a folder" in broker.events("failed")[0]["text"]
 
 
 def test_an_open_address_is_warned_about(make_broker):
