@@ -124,7 +124,7 @@ check() {
     run_tests asan -L 'unit|scenario'
     step "tests under the thread sanitizer"
     compile tsan
-    run_tests tsan -R '^(runtime|server|broker|scenario)'
+    run_tests tsan -R '^(runtime|server|broker|scenario)' -E '^scenario.faults'
 }
 
 [ $# -gt 0 ] || {
