@@ -155,11 +155,26 @@ static void index_frames(struct capture *c, struct stream *stream, bool requests
     const char *who = requests ? "client" : "server";
     for (uint64_t at = 0; at < end;) {
         uint8_t start[FRAME_SIZE_BYTES + REQUEST_HEAD_BYTES];
-        if (end - at < FRAME_SIZE_BYTES + head)
+        if (end - at < FRAME_SIZE_BYTES + head) {
+            snprintf(
+                text, sizeof(text),
+                "%s's stream, byte %llu: expected a frame of at least %zu bytes, %llu are left",
+                who, (unsigned long long)at, FRAME_SIZE_BYTES + head,
+                (unsigned long long)(end - at));
+            note(c, true, text);
             break;
+        }
         copy(stream, at, start, FRAME_SIZE_BYTES + head);
         int32_t size = (int32_t)esk_load_u32(start);
-        if (size < (int32_t)head || (uint64_t)size > end - at - FRAME_SIZE_BYTES) {
+        if (size < (int32_t)head) {
+            snprintf(text, sizeof(text),
+                     "%s's stream, byte %llu: expected a frame, its size says %d, its header alone "
+                     "has %zu bytes",
+                     who, (unsigned long long)at, (int)size, head);
+            note(c, true, text);
+            return;
+        }
+        if ((uint64_t)size > end - at - FRAME_SIZE_BYTES) {
             snprintf(text, sizeof(text),
                      "%s's stream, byte %llu: expected a frame, its size says %d, %llu bytes are "
                      "left",

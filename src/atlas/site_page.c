@@ -95,8 +95,12 @@ static void on_row(void *context, const struct esk_kafka_node *node) {
     v->text.size = 0;
     esk_atlas_row_value(v->input, node, ESK_ATLAS_VALUE_CHARS, &v->text);
     esk_atlas_html_bytes(v->sink, esk_buffer_slice(&v->text));
-    esk_atlas_format(v->sink, "</td><td><a href=\"#%s-%zx\">0x%04zx, %zuB</a></td><td>", v->prefix,
-                     node->position, node->position, node->size);
+    if (node->size > 0) {
+        esk_atlas_format(v->sink, "</td><td><a href=\"#%s-%zx\">0x%04zx, %zuB</a></td><td>",
+                         v->prefix, node->position, node->position, node->size);
+    } else { /* a body without fields: it may lie behind the last byte */
+        esk_atlas_format(v->sink, "</td><td>0x%04zx, 0B</td><td>", node->position);
+    }
     esk_atlas_html(v->sink, esk_atlas_row_about(v->input, node, scratch));
     esk_atlas_text(v->sink, "</td></tr>\n");
 }
