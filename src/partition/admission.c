@@ -12,7 +12,8 @@
 
 #include <stdlib.h>
 
-#define ROOM_RETRY_NS UINT64_C(100000000) /* 0.1 s: how often a full disk is asked again */
+#define TELL_NO_SPACE_NS UINT64_C(10000000000) /* 10 s between two lines about a full disk */
+#define ROOM_RETRY_NS UINT64_C(100000000)      /* 0.1 s: how often a full disk is asked again */
 
 /* --- the ballast --- */
 
@@ -93,6 +94,17 @@ static enum esk_err admit(struct esk_shard *shard, const struct esk_submit *subm
     return err;
 }
 
+/* A line at the first refusal, and again while it goes on. */
+static void tell_no_space(struct esk_shard *shard, enum esk_err err) {
+    uint64_t now = esk_loop_now_ns(shard->loop);
+    if (err == ESK_ERR_NO_SPACE && now >= shard->no_space_told_ns) {
+        shard->no_space_told_ns = now + TELL_NO_SPACE_NS;
+        ESK_LOG(shard->options.log, ESK_LOG_WARN, "produce_no_space",
+                "the disk is full: produces are refused until there is room",
+                esk_field_u64("shard", shard->options.journal.shard));
+    }
+}
+
 static void wait_for_room(struct esk_shard *shard) {
     esk_timer_start(shard->loop, &shard->room_timer, esk_loop_now_ns(shard->loop) + ROOM_RETRY_NS);
     eski_mover_kick(shard);
@@ -100,10 +112,12 @@ static void wait_for_room(struct esk_shard *shard) {
 
 static void take_out(struct esk_submit *submit, enum esk_err err) {
     struct esk_partition *partition = submit->partition;
+    struct esk_shard *shard = partition->shard;
     esk_list_remove(&submit->link);
     if (err == ESK_OK) {
         eski_submit_now(submit);
     } else {
+        tell_no_space(shard, err);
         eski_submit_fail(submit, err);
     }
     eski_partition_let_go(partition);
@@ -149,6 +163,7 @@ void esk_partition_submit(struct esk_partition *partition, struct esk_submit *su
         esk_list_append(&shard->waiting, &submit->link);
         wait_for_room(shard);
     } else {
+        tell_no_space(shard, err);
         eski_submit_fail(submit, err);
     }
 }

@@ -131,6 +131,7 @@ struct esk_shard {
     enum esk_err grow_err;
     struct esk_error grow_error;
     struct esk_timer room_timer;
+    uint64_t no_space_told_ns; /* no line about a full disk before */
 
     struct esk_deadlines oldest;
     struct esk_link full;
