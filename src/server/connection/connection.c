@@ -74,11 +74,12 @@ static void on_arrival(struct esk_mail *mail) {
 
 /* In the listener's loop; the connection goes to its shard by mail. */
 struct esk_connection *eski_connection_create(struct eski_shard *shard, struct esk_door *door,
-                                              int fd) {
+                                              int fd, const struct esk_peer *peer) {
     struct esk_connection *connection = esk_alloc_zeroed(1, sizeof *connection);
     connection->shard = shard;
     connection->door = door;
     connection->fd = fd;
+    connection->peer = *peer;
     connection->holds = 1; /* the layer's, until closed */
     connection->readable = true;
     connection->writable = true;
@@ -185,6 +186,9 @@ static void flush(struct esk_connection *connection) {
     }
     if (connection->writable) { /* enough for one turn */
         eski_shard_ready(connection->shard, connection);
+    } else if (connection->output_bytes_max &&
+               connection->output_bytes > connection->output_bytes_max) {
+        connection->is_aborted = true;
     } else if (connection->stall_due_tick == 0) {
         set_stall_deadline(connection, connection->shard->server->options.stall_ms);
     }
@@ -279,6 +283,10 @@ uint32_t esk_connection_shard(const struct esk_connection *connection) {
     return connection->shard->number;
 }
 
+struct esk_peer esk_connection_peer(const struct esk_connection *connection) {
+    return connection->peer;
+}
+
 struct esk_slice esk_connection_input(const struct esk_connection *connection) {
     return connection->input;
 }
@@ -299,6 +307,10 @@ bool esk_connection_input_ending(const struct esk_connection *connection) {
 
 bool esk_connection_input_ended(const struct esk_connection *connection) {
     return connection->input_ended;
+}
+
+void esk_connection_set_output_bound(struct esk_connection *connection, size_t bytes) {
+    connection->output_bytes_max = bytes;
 }
 
 void esk_connection_wake(struct esk_connection *connection) {

@@ -49,6 +49,14 @@ void esk_connection_set_data(struct esk_connection *connection, void *data);
 struct esk_door *esk_connection_door(const struct esk_connection *connection);
 uint32_t esk_connection_shard(const struct esk_connection *connection);
 
+/* The client's address, without its port, in network order: IPv6, or IPv4 as IPv6 has it
+ * (::ffff:a.b.c.d), so one client has one address on either kind of listener. Zeros: unknown. */
+#define ESK_PEER_BYTES 16
+struct esk_peer {
+    uint8_t bytes[ESK_PEER_BYTES];
+};
+struct esk_peer esk_connection_peer(const struct esk_connection *connection);
+
 /* --- input --- */
 
 /* What came and was not consumed. The bytes stay until `serve` returns; what is left of them then
@@ -78,6 +86,10 @@ void esk_connection_write_block(struct esk_connection *connection, struct esk_bl
 struct esk_block *esk_connection_block_take(struct esk_connection *connection);
 void esk_connection_block_give(struct esk_connection *connection, struct esk_block **block);
 size_t esk_connection_output_bytes(const struct esk_connection *connection); /* not sent yet */
+/* A client that reads so slowly that more than this waits to be sent is dropped; 0, as at first:
+ * only one that reads nothing for the server's stall_ms is. To be above the largest answer that the
+ * door queues at once. */
+void esk_connection_set_output_bound(struct esk_connection *connection, size_t bytes);
 
 /* --- life --- */
 

@@ -89,6 +89,7 @@ struct esk_connection {
     struct esk_door *door;
     void *data;
     int fd; /* -1: closed */
+    struct esk_peer peer;
     unsigned holds;
     struct esk_link link;       /* in shard->connections */
     struct esk_link ready_link; /* in shard->ready */
@@ -118,6 +119,7 @@ struct esk_connection {
     uint32_t slice_count;
     uint32_t slice_capacity; /* a power of two */
     size_t output_bytes;
+    size_t output_bytes_max; /* more of them, and the client is dropped; 0: no bound */
     struct eski_slice slices_inline[ESKI_SLICES_INLINE];
 };
 
@@ -139,7 +141,7 @@ uint64_t eski_deadlines_tick(struct eski_shard *shard, uint32_t delay_ms); /* th
 
 /* connection.c */
 struct esk_connection *eski_connection_create(struct eski_shard *shard, struct esk_door *door,
-                                              int fd);
+                                              int fd, const struct esk_peer *peer);
 void eski_connection_attend(struct esk_connection *connection);
 void eski_connection_expire(struct esk_connection *connection);
 

@@ -127,7 +127,19 @@ static void pause_listener(struct eski_listener *listener) {
     eski_deadlines_start(&listener->server->shards[0]);
 }
 
-static void hand_over(struct eski_listener *listener, int fd) {
+static struct esk_peer peer_of(const struct sockaddr_storage *address) {
+    struct esk_peer peer = {0};
+    if (address->ss_family == AF_INET6) {
+        memcpy(peer.bytes, &((const struct sockaddr_in6 *)address)->sin6_addr, ESK_PEER_BYTES);
+    } else if (address->ss_family == AF_INET) {
+        peer.bytes[10] = 0xff;
+        peer.bytes[11] = 0xff;
+        memcpy(peer.bytes + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
+    }
+    return peer;
+}
+
+static void hand_over(struct eski_listener *listener, int fd, const struct esk_peer *peer) {
     struct esk_server *server = listener->server;
     int on = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -135,7 +147,7 @@ static void hand_over(struct eski_listener *listener, int fd) {
     atomic_fetch_add(&server->connections, 1);
     struct eski_shard *shard = &server->shards[server->shard_next];
     server->shard_next = (server->shard_next + 1) % server->options.shard_count;
-    (void)eski_connection_create(shard, listener->door, fd);
+    (void)eski_connection_create(shard, listener->door, fd, peer);
 }
 
 void eski_listener_accept(struct eski_listener *listener) {
@@ -145,9 +157,13 @@ void eski_listener_accept(struct eski_listener *listener) {
             pause_listener(listener);
             return;
         }
-        int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        struct sockaddr_storage address = {0};
+        socklen_t size = sizeof address;
+        int fd =
+            accept4(listener->fd, (struct sockaddr *)&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd >= 0) {
-            hand_over(listener, fd);
+            struct esk_peer peer = peer_of(&address);
+            hand_over(listener, fd, &peer);
         } else if (errno == EAGAIN) {
             return;
         } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
