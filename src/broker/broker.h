@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "broker/options.h"
+#include "broker/produce.h"
 #include "model/topic_config.h"
 #include "observe/metrics.h"
 
@@ -93,37 +94,6 @@ struct esk_topic_description {
 };
 void esk_broker_topic_describe(struct esk_broker_shard *shard,
                                struct esk_topic_description *description);
-
-/* --- produce --- */
-
-#define ESK_PARTITION_ANY (-1)
-
-struct esk_produce_header {
-    struct esk_slice name;
-    struct esk_slice value; /* data NULL: null */
-};
-struct esk_produce_record {
-    struct esk_slice key;   /* data NULL: none */
-    struct esk_slice value; /* data NULL: Kafka's null */
-    const struct esk_produce_header *headers;
-    uint32_t header_count;
-    int32_t partition; /* or ESK_PARTITION_ANY: by key, else round-robin */
-    /* out */
-    uint32_t written_partition;
-    uint64_t written_offset;
-    bool duplicate;
-};
-struct esk_produce {
-    struct esk_slice topic;
-    struct esk_produce_record *records;
-    uint32_t record_count;
-    void (*done)(struct esk_produce *produce, enum esk_err err);
-    struct esk_error error; /* out; names the record and field where there is one */
-    void *internal;
-};
-/* Checks everything first; one failed check fails the whole request with nothing written. Builds
- * one batch per partition. */
-void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce);
 
 /* --- consume --- */
 

@@ -105,6 +105,7 @@ static void prepared(struct esk_mail *mail) {
         esk_topic_cursor_release(preparation->target.cursor);
     }
     free(preparation);
+    produce->internal = NULL;
     if (job != NULL) {
         send(job);
     } else {
@@ -125,6 +126,7 @@ static struct preparation *preparation_create(struct esk_broker_shard *shard,
     struct preparation *preparation = esk_alloc_zeroed(1, sizeof(*preparation));
     preparation->home = shard;
     preparation->produce = produce;
+    produce->internal = preparation;
     return preparation;
 }
 
@@ -148,6 +150,7 @@ static bool is_large(const struct esk_produce *produce) {
 }
 
 void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce) {
+    produce->internal = NULL;
     eski_begin(shard);
     const struct esk_topic *topic = eski_serving_topic(shard, produce->topic);
     if (topic == NULL) {

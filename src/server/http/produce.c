@@ -141,7 +141,8 @@ static bool is_key(struct esk_slice key, const char *name, size_t size) {
 
 static enum esk_err read_record(const struct place *place, const struct esk_json_value *object,
                                 struct esk_produce_record *record) {
-    *record = (struct esk_produce_record){.partition = ESK_PARTITION_ANY};
+    *record =
+        (struct esk_produce_record){.partition = ESK_PARTITION_ANY, .sequence = ESK_SEQUENCE_NONE};
     if (object->type != ESK_JSON_OBJECT) {
         return wrong(place, "", "an object", object->type);
     }

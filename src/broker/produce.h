@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Produce: the operation that every door's produce is. As all operations (broker.h): the struct and
+ * what it points to must stay until done ran, in the loop that started it, once, never from inside
+ * the starting call.
+ *
+ * Order: requests of one loop for one topic reach their partitions in the order of the calls, but
+ * for two kinds that are prepared asynchronously: large ones, and the first use of a producer id. A
+ * door that serves several requests of a connection at once asks esk_broker_produce_waits after the
+ * call: when it is true, it holds back later produces of that connection to the same topic until
+ * this one's done. */
+#ifndef ESK_BROKER_PRODUCE_H
+#define ESK_BROKER_PRODUCE_H
+
+#include "base/bytes.h"
+#include "base/error.h"
+
+struct esk_broker_shard;
+
+#define ESK_PARTITION_ANY (-1)
+#define ESK_SEQUENCE_NONE (-1)
+
+struct esk_produce_header {
+    struct esk_slice name;
+    struct esk_slice value; /* data NULL: null */
+};
+struct esk_produce_record {
+    struct esk_slice key;   /* data NULL: none */
+    struct esk_slice value; /* data NULL: Kafka's null */
+    const struct esk_produce_header *headers;
+    uint32_t header_count;
+    int32_t partition; /* or ESK_PARTITION_ANY: by key, else round-robin */
+    int64_t sequence;  /* with a producer_id: 0 or more, required; else ESK_SEQUENCE_NONE */
+    /* out */
+    uint32_t written_partition;
+    uint64_t written_offset; /* a duplicate's: that of the original */
+    bool duplicate;
+};
+struct esk_produce {
+    struct esk_slice topic;
+    struct esk_slice producer_id; /* data NULL: none. 1 to 200 bytes, checked here */
+    uint64_t owner;               /* of the caller's key, for producer_id; 0: the anonymous one */
+    struct esk_produce_record *records;
+    uint32_t record_count;
+    void (*done)(struct esk_produce *produce, enum esk_err err);
+    struct esk_error error; /* out; names the record and field where there is one */
+    void *internal;
+};
+
+/* Checks everything first; one failed check fails the whole request with nothing written. Builds
+ * one batch per partition. With a producer_id each record is judged by its sequence, in order:
+ * the next one is written, one of the last 128 is a duplicate; ESK_ERR_INVALID "sequence gap..." or
+ * "sequence too low...". ESK_ERR_FORBIDDEN: the id is another owner's, or the owner has 10,000. */
+void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce);
+
+/* Right after esk_broker_produce: whether it is still being prepared, so that a later one would
+ * overtake it. */
+static inline bool esk_broker_produce_waits(const struct esk_produce *produce) {
+    return produce->internal != NULL;
+}
+
+#endif
