@@ -13,7 +13,9 @@ TYPES = {  # type -> (C type, reader, buffer appender, size in the documentation
     "u64": ("uint64_t", "esk_read_u64", "esk_buffer_u64", "8 bytes"),
     "i64": ("int64_t", "esk_read_i64", "esk_buffer_u64", "8 bytes, two's complement"),
     "text": ("struct esk_slice", None, None, "u16 length, then bytes"),
+    "bytes": ("struct esk_slice", None, None, "u32 length, then bytes"),
 }
+LENGTHS = {"text": "16", "bytes": "32"}  # bits of the length of what has one
 NOTE = "/* SPDX-License-Identifier: Apache-2.0 */\n" \
        "/* Generated from definitions/entries.toml; do not edit. */\n"
 
@@ -37,11 +39,11 @@ def header(families):
         out += ["};", ""]
         for kind in family["entry_kind"]:
             out += structs(family, kind)
-        out += ["/* A decoded payload; texts borrow from it. */", f"struct {prefix}_change {{",
+        out += ["/* A decoded payload; texts and bytes borrow from it. */", f"struct {prefix}_change {{",
                 f"    enum {prefix}_kind kind;", "    union {"]
         out += [f"        struct {prefix}_{k['name']} {k['name']};" for k in family["entry_kind"]]
         out += ["    };", "};", "",
-                "/* Appends the payload. Texts are at most 65535 bytes. */",
+                "/* Appends the payload. Texts are at most 65535 bytes, bytes at most 4 GiB. */",
                 f"void {prefix}_encode(struct esk_buffer *out,",
                 f"                     const struct {prefix}_change *change);",
                 "/* ESK_ERR_VERSION: a kind or version of a newer program. ESK_ERR_CORRUPT:",
@@ -56,8 +58,9 @@ def encode_case(family, kind):
     lines = [f"    case {upper}:", f"        esk_buffer_u8(out, {kind['version']});"]
     for field, type_ in kind["fields"]:
         value = f"change->{kind['name']}.{field}"
-        if type_ == "text":
-            lines += [f"        esk_buffer_u16(out, (uint16_t){value}.size);",
+        if type_ in LENGTHS:
+            bits = LENGTHS[type_]
+            lines += [f"        esk_buffer_u{bits}(out, (uint{bits}_t){value}.size);",
                       f"        esk_buffer_append(out, {value}.data, {value}.size);"]
         else:
             cast = "(uint64_t)" if type_ == "i64" else ""
@@ -70,8 +73,9 @@ def decode_case(family, kind):
     lines = [f"    case {upper}:", f"        known = version == {kind['version']};"]
     for field, type_ in kind["fields"]:
         value = f"change->{kind['name']}.{field}"
-        if type_ == "text":
-            lines += [f"        {value} = esk_read_bytes(&reader, esk_read_u16(&reader));"]
+        if type_ in LENGTHS:
+            read = f"esk_read_u{LENGTHS[type_]}(&reader)"
+            lines += [f"        {value} = esk_read_bytes(&reader, {read});"]
         else:
             lines += [f"        {value} = {TYPES[type_][1]}(&reader);"]
     return lines + ["        break;"]
