@@ -29,6 +29,9 @@ const char *esk_err_name(enum esk_err code);
 /* One sentence part in lower case, without a full stop. Static. */
 const char *esk_err_meaning(enum esk_err code);
 
+/* What the text of an ES01 error frame begins with; each code has its own. Static. */
+const char *esk_err_phrase(enum esk_err code);
+
 /* The status that the HTTP door answers with; 200 for ESK_OK. */
 int esk_err_http_status(enum esk_err code);
 
@@ -51,10 +54,11 @@ struct description {{
     int http_status;
     int kafka_code;
     bool retriable;
+    const char *phrase;
 }};
 
 static const struct description descriptions[ESK_ERR_COUNT] = {{
-    [ESK_OK] = {{"OK", "success", 200, 0, false}},
+    [ESK_OK] = {{"OK", "success", 200, 0, false, "ok"}},
 {rows}}};
 
 static const struct description *describe(enum esk_err code)
@@ -71,6 +75,11 @@ const char *esk_err_name(enum esk_err code)
 const char *esk_err_meaning(enum esk_err code)
 {{
     return describe(code)->meaning;
+}}
+
+const char *esk_err_phrase(enum esk_err code)
+{{
+    return describe(code)->phrase;
 }}
 
 int esk_err_http_status(enum esk_err code)
@@ -97,11 +106,14 @@ whether the same request may succeed later. The Kafka codes are what a door for 
 would answer; there is none in this version. Nor are there keys, grants or quotas, so
 `UNAUTHENTICATED`, `FORBIDDEN` and `THROTTLED` do not occur yet.
 
-| code | HTTP | Kafka | retry | meaning |
-|---|---|---|---|---|
+The text of an ES01 error frame begins with the *phrase*; what HTTP would answer follows.
+
+| code | HTTP | Kafka | retry | ES01 phrase | meaning |
+|---|---|---|---|---|---|
 {rows}"""
 
 FIELDS = {"name": str, "http": int, "kafka": int, "retriable": bool, "meaning": str}
+OPTIONAL = {"phrase": str}  # else the name in lower case
 
 
 class Invalid(Exception):
@@ -114,9 +126,10 @@ def load(text):
     seen = set()
     for entry in errors:
         name = entry.get("name", "?")
-        if set(entry) != set(FIELDS):
+        if set(entry) - set(OPTIONAL) != set(FIELDS):
             raise Invalid(f"{name}: fields must be {', '.join(FIELDS)}")
-        for field, kind in FIELDS.items():
+        entry.setdefault("phrase", str(name).lower().replace("_", " "))
+        for field, kind in (FIELDS | OPTIONAL).items():
             if type(entry[field]) is not kind:
                 raise Invalid(f"{name}: {field} must be of type {kind.__name__}")
         if not re.fullmatch(r"[A-Z][A-Z0-9_]*", name) or name == "OK":
@@ -129,7 +142,13 @@ def load(text):
             raise Invalid(f"{name}: {entry['kafka']} is no error code of Kafka")
         if not re.fullmatch(r'[^"\\\n|]+', entry["meaning"]):
             raise Invalid(f"{name}: meaning is empty or has a quote, backslash or bar")
+        if not re.fullmatch(r"[a-z]+( [a-z]+)*", entry["phrase"]):
+            raise Invalid(f"{name}: phrase must be words in lower case")
         seen.add(name)
+    phrases = [entry["phrase"] for entry in errors]
+    for phrase in phrases:
+        if phrases.count(phrase) > 1:
+            raise Invalid(f"phrase '{phrase}': given twice")
     if "INTERNAL" not in seen:
         raise Invalid("INTERNAL is missing; unknown codes read as it")
     return errors
@@ -140,12 +159,12 @@ def render(errors):
     codes = "".join(f"    ESK_ERR_{e['name']}, /* {e['meaning']} */\n" for e in errors)
     rows = "".join(
         f'    [ESK_ERR_{e["name"]}] = {{"{e["name"]}", "{e["meaning"]}", {e["http"]}, '
-        f'{e["kafka"]}, {str(e["retriable"]).lower()}}},\n'
+        f'{e["kafka"]}, {str(e["retriable"]).lower()}, "{e["phrase"]}"}},\n'
         for e in errors
     )
     lines = "".join(
         f"| `{e['name']}` | {e['http']} | {e['kafka']} | {'yes' if e['retriable'] else 'no'} "
-        f"| {e['meaning']} |\n"
+        f"| {e['phrase']} | {e['meaning']} |\n"
         for e in errors
     )
     return {

@@ -19,9 +19,9 @@ def test_a_good_table_is_rendered():
     files = generate_errors.render(generate_errors.load(table()))
     assert "ESK_ERR_INTERNAL, /* a fault of ours */" in files["base/errors.h"]
     assert "#define ESK_ERR_COUNT 2 " in files["base/errors.h"]
-    row = '[ESK_ERR_INTERNAL] = {"INTERNAL", "a fault of ours", 500, -1, false},'
+    row = '[ESK_ERR_INTERNAL] = {"INTERNAL", "a fault of ours", 500, -1, false, "internal"},'
     assert row in files["base/errors.c"]
-    assert "| `INTERNAL` | 500 | -1 | no | a fault of ours |" in files["docs/errors.md"]
+    assert "| `INTERNAL` | 500 | -1 | no | internal | a fault of ours |" in files["docs/errors.md"]
 
 
 @pytest.mark.parametrize("text, part", [
@@ -37,6 +37,8 @@ def test_a_good_table_is_rendered():
     (table(extra="1"), "fields must be"),
     (table(meaning="'a \"quote\"'"), "quote"),
     (table(meaning='""'), "empty"),
+    (table(phrase='"In Capitals"'), "lower case"),
+    (table() + table(name='"IO"', phrase='"internal"'), "phrase 'internal': given twice"),
 ])
 def test_a_bad_table_is_refused(text, part):
     with pytest.raises(generate_errors.Invalid, match=part):
