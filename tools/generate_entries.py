@@ -39,8 +39,8 @@ def header(families):
         out += ["};", ""]
         for kind in family["entry_kind"]:
             out += structs(family, kind)
-        out += ["/* A decoded payload; texts and bytes borrow from it. */", f"struct {prefix}_change {{",
-                f"    enum {prefix}_kind kind;", "    union {"]
+        out += ["/* A decoded payload; texts and bytes borrow from it. */",
+                f"struct {prefix}_change {{", f"    enum {prefix}_kind kind;", "    union {"]
         out += [f"        struct {prefix}_{k['name']} {k['name']};" for k in family["entry_kind"]]
         out += ["    };", "};", "",
                 "/* Appends the payload. Texts are at most 65535 bytes, bytes at most 4 GiB. */",
