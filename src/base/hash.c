@@ -72,32 +72,7 @@ uint64_t esk_hash64(const void *bytes, size_t size) {
     return XXH3_64bits(bytes, size);
 }
 
-uint32_t esk_fnv1a32(const void *bytes, size_t size) {
-    const uint8_t *at = bytes;
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < size; i++) {
-        hash = (hash ^ at[i]) * 16777619u;
-    }
-    return hash;
-}
-
-uint32_t esk_murmur2(const void *bytes, size_t size) {
-    const uint32_t multiplier = 0x5bd1e995u;
-    const uint8_t *at = bytes;
-    uint32_t hash = 0x9747b28cu ^ (uint32_t)size;
-    for (; size >= 4; at += 4, size -= 4) {
-        uint32_t word;
-        memcpy(&word, at, sizeof(word));
-        word = le32toh(word) * multiplier;
-        word = (word ^ (word >> 24)) * multiplier;
-        hash = (hash * multiplier) ^ word;
-    }
-    if (size) {
-        for (size_t i = size; i > 0; i--) {
-            hash ^= (uint32_t)at[i - 1] << (8 * (i - 1));
-        }
-        hash *= multiplier;
-    }
-    hash = (hash ^ (hash >> 13)) * multiplier;
-    return hash ^ (hash >> 15);
+struct esk_hash128 esk_hash128(const void *bytes, size_t size, uint64_t seed) {
+    XXH128_hash_t hash = XXH3_128bits_withSeed(bytes, size, seed);
+    return (struct esk_hash128){hash.low64, hash.high64};
 }
