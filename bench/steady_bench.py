@@ -17,8 +17,7 @@ def removed_bytes(client):
 def main():
     with Run("10,000 records/s of 1 KiB, open loop, with retention", seconds=30) as run:
         broker = run.broker("--flush-every-records", "1", "--retention-interval", "1s")
-        client = broker.client()
-        client.create_topic("steady", 16, retention_bytes=4 << 20, segment_bytes=1 << 20)
+        broker.client().create_topic("steady", 16, retention_bytes=4 << 20, segment_bytes=1 << 20)
         reports = []
         run.measure_disk()
         for _ in range(run.rounds):
@@ -28,7 +27,7 @@ def main():
         cpu = median([report["cpu_us_per_record"] for report in reports])
         reached = median([report["records_per_second"] for report in reports])
         longest = max(report["latency_ms"]["max"] for report in reports)
-        removed = removed_bytes(client)
+        removed = removed_bytes(broker.client())  # the first connection is past its idle time
         run.note(f"{reached:,.0f} records/s, broker CPU {cpu:.1f} µs a record, longest "
                  f"{longest:.1f} ms, retention removed {removed / 1e6:,.0f} MB")
         if removed == 0 and not run.quick:

@@ -35,9 +35,9 @@ static void share_back(struct esk_mail *mail) {
     if (--creation->waiting > 0) {
         return;
     }
-    struct esk_topic *topic = esk_catalogue_topic(&job->zero->catalogue, job->first_group);
+    struct esk_topic *topic = esk_catalogue_topic(&job->change.zero->catalogue, job->first_group);
     topic->serving = true;
-    eski_topic_publish_and_reply(job, topic->cursor);
+    eski_change_publish_and_reply(&job->change, topic->cursor);
     free(creation);
 }
 
@@ -49,7 +49,7 @@ static void turn_done(struct esk_partition_creation *turn) {
     if (share->made < share->count) {
         eski_post(share->shard, &share->mail, share_run);
     } else {
-        eski_post(share->creation->job->zero, &share->mail, share_back);
+        eski_post(share->creation->job->change.zero, &share->mail, share_back);
     }
 }
 
@@ -79,8 +79,9 @@ static void fill(struct share *share, const struct esk_topic *topic) {
 }
 
 void eski_topic_create_applied(struct eski_topic_job *job) {
-    struct esk_broker *broker = job->zero->broker;
-    const struct esk_topic *topic = esk_catalogue_topic(&job->zero->catalogue, job->first_group);
+    struct esk_broker *broker = job->change.zero->broker;
+    const struct esk_topic *topic =
+        esk_catalogue_topic(&job->change.zero->catalogue, job->first_group);
     struct creation *creation =
         esk_alloc_zeroed(1, sizeof(*creation) + broker->shard_count * sizeof(struct share));
     creation->job = job;

@@ -3,6 +3,7 @@
  * data is out of reach for good), their files go, the commits on it go, and an entry says that
  * nothing is left. A start after a crash begins again behind the tombstone; each step may be done
  * twice. */
+#include "broker/membership_private.h"
 #include "broker/topics_private.h"
 
 #include "base/assert.h"
@@ -45,7 +46,7 @@ struct deletion {
 /* The last step: an entry of its own. */
 static void finish(struct deletion *deletion) {
     struct eski_topic_job *job = deletion->job;
-    struct esk_broker *broker = job->zero->broker;
+    struct esk_broker *broker = job->change.zero->broker;
     bool incomplete = deletion->incomplete;
     for (uint32_t i = 0; i < broker->shard_count; i++) {
         free(deletion->shares[i].group_ids);
@@ -53,13 +54,14 @@ static void finish(struct deletion *deletion) {
     free(deletion->commit_drops);
     free(deletion);
     if (incomplete) {
-        eski_topic_job_destroy(job);
+        eski_change_destroy(&job->change);
         return;
     }
-    esk_block_release(job->payload);
-    job->payload = NULL;
+    esk_block_release(job->change.payload);
+    job->change.payload = NULL;
     job->kind = ESKI_FORGET;
-    eski_topic_job_queue(job);
+    job->change.frees_room = true;
+    eski_change_queue(&job->change);
 }
 
 static void part_gone(struct deletion *deletion) {
@@ -75,7 +77,7 @@ static void share_gone(struct esk_mail *mail) {
 static void share_dropped(struct esk_mail *mail) {
     struct deletion *deletion = ESK_CONTAINER(mail, struct share, drop_mail)->deletion;
     if (--deletion->dropping == 0) {
-        eski_topic_reply(deletion->job, ESK_OK, NULL);
+        eski_change_reply(&deletion->job->change, ESK_OK, NULL);
     }
 }
 
@@ -83,7 +85,7 @@ static void share_run(struct esk_mail *mail);
 
 static void removal_done(struct esk_partition_removal *removal) {
     struct share *share = ESK_CONTAINER(removal, struct share, removal);
-    struct esk_broker_shard *zero = share->deletion->job->zero;
+    struct esk_broker_shard *zero = share->deletion->job->change.zero;
     share->dropped += removal->count;
     if (share->dropped < share->count) {
         eski_post(share->shard, &share->drop_mail, share_run);
@@ -102,7 +104,7 @@ static void share_run(struct esk_mail *mail) {
     };
     esk_shard_remove_partitions(share->shard->log, &share->removal);
     if (left <= PARTITIONS_PER_TURN) {
-        eski_post(share->deletion->job->zero, &share->drop_mail, share_dropped);
+        eski_post(share->deletion->job->change.zero, &share->drop_mail, share_dropped);
     }
 }
 
@@ -117,7 +119,10 @@ static void commits_gone(struct esk_mail *mail) {
 static void commits_dropped(struct esk_submit *submit, enum esk_err err) {
     struct commit_drop *drop = ESK_CONTAINER(submit, struct commit_drop, submit);
     drop->err = err;
-    eski_post(drop->deletion->job->zero, &drop->mail, commits_gone);
+    if (err == ESK_OK) {
+        eski_membership_topic_dropped(drop->owner, drop->partition);
+    }
+    eski_post(drop->deletion->job->change.zero, &drop->mail, commits_gone);
 }
 
 static void drop_commits(struct esk_mail *mail) {
@@ -134,7 +139,7 @@ static void drop_commits(struct esk_mail *mail) {
 }
 
 static void start_commit_drops(struct deletion *deletion) {
-    struct esk_broker *broker = deletion->job->zero->broker;
+    struct esk_broker *broker = deletion->job->change.zero->broker;
     uint32_t count = broker->options.offset_partitions;
     deletion->commit_drops = esk_alloc_zeroed(count, sizeof(struct commit_drop));
     for (uint32_t i = 0; i < count; i++) {
@@ -160,9 +165,9 @@ static void fill(struct share *share, const struct eski_topic_job *job) {
 }
 
 void eski_topic_delete_applied(struct eski_topic_job *job) {
-    struct esk_broker *broker = job->zero->broker;
-    if (job->payload != NULL) {
-        eski_topic_publish(broker, job->payload, NULL);
+    struct esk_broker *broker = job->change.zero->broker;
+    if (job->change.payload != NULL) {
+        eski_change_publish(&job->change, NULL);
     }
     struct deletion *deletion =
         esk_alloc_zeroed(1, sizeof(*deletion) + broker->shard_count * sizeof(struct share));
@@ -187,11 +192,12 @@ void eski_topic_delete_applied(struct eski_topic_job *job) {
 void eski_topic_delete_again(struct esk_broker_shard *shard, uint64_t first_group) {
     const struct esk_topic *topic = esk_catalogue_topic(&shard->catalogue, first_group);
     struct eski_topic_job *job = esk_alloc_zeroed(1, sizeof(*job));
-    job->home = shard;
-    job->zero = shard;
+    job->change.ops = &eski_topic_ops;
+    job->change.home = shard;
+    job->change.zero = shard;
     job->kind = ESKI_DELETE;
     job->first_group = first_group;
     job->partition_count = topic->partition_count;
-    eski_topic_job_count(job);
+    eski_change_count(&job->change);
     eski_topic_delete_applied(job);
 }
