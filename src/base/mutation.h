@@ -22,7 +22,13 @@
     X(CHECKPOINT_UNSYNCED_SNAPSHOT, "a checkpoint names a snapshot that is not synced")            \
     X(SEGMENT_TAKES_UNDURABLE, "segments take entries that are not durable yet")                   \
     X(CHECKPOINT_TAKES_UNDURABLE, "a checkpoint covers entries whose segment is not durable yet")  \
-    X(SEGMENTS_NOT_CUT, "recovery takes segments as they are, not as the checkpoint has them")
+    X(COMMIT_BEFORE_DURABLE, "a group's commit is answered before it is durable")                  \
+    X(SEGMENTS_NOT_CUT, "recovery takes segments as they are, not as the checkpoint has them")     \
+    X(CLEANING_ABOVE_CHECKPOINT, "compaction and retention go beyond the last checkpoint")         \
+    X(COMPACTION_UNSYNCED, "a segment that was written anew counts before it is synced")           \
+    X(COMPACTION_TOMBSTONE_FIRST, "a tombstone goes before the older records of its key")          \
+    X(PRODUCERS_NOT_IN_CHECKPOINT, "a checkpoint leaves the windows of producers out")             \
+    X(RETRY_WRITTEN_TWICE, "a retry of a record in flight is written again")
 
 /* name, when it is counted */
 #define ESK_REACHED_TABLE(X)                                                                       \
@@ -52,7 +58,13 @@
     X(BALLAST_USED, "the ballast makes room for apply")                                            \
     X(RELAXED_FLUSH, "an answer waits for the write only")                                         \
     X(TOPIC_DELETED, "the files of a deleted topic are gone")                                      \
-    X(SHARDS_CHANGED, "a start lays partitions out over another number of shards")
+    X(SHARDS_CHANGED, "a start lays partitions out over another number of shards")                 \
+    X(PRODUCERS_SNAPSHOT, "a checkpoint stores windows of producers")                              \
+    X(PRODUCERS_SNAPSHOT_USED, "recovery loads windows of producers")                              \
+    X(PRODUCER_FORGOTTEN, "a window of a producer is forgotten")                                   \
+    X(PRODUCER_EXPIRED, "producers that were not used are forgotten")                              \
+    X(SEQUENCES_IN_LINE, "a produce waits for its turn at a producer")                             \
+    X(RETRY_AWAITED, "a retry waits for its original, which is in flight")
 
 #define ESK_MUTATION_NAME(name, text) ESK_MUTATION_##name,
 #define ESK_REACHED_NAME(name, text) ESK_REACHED_##name,

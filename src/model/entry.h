@@ -16,8 +16,13 @@ enum esk_entry_kind {
     ESK_ENTRY_OFFSETS = 6,       /* an offset group: one change of commits or membership */
     ESK_ENTRY_CONFIGURATION = 7, /* reserved: a change of voters */
     ESK_ENTRY_SNAPSHOT = 8,      /* reserved: a snapshot file that replaces entries before it */
-    ESK_ENTRY_PRODUCER = 9,      /* reserved: a batch with producer id and 64-bit sequences */
+    ESK_ENTRY_PRODUCER = 9,      /* a batch, and behind it producer id and first sequence */
 };
+
+/* Whether the payload begins with a RecordBatch for the partition's log. */
+static inline bool esk_entry_has_batch(uint8_t kind) {
+    return kind == ESK_ENTRY_BATCH || kind == ESK_ENTRY_PRODUCER;
+}
 
 struct esk_entry {
     uint64_t index; /* in its group's log, from 1 without gaps */

@@ -75,7 +75,7 @@ static enum esk_err admit(struct esk_shard *shard, const struct esk_submit *subm
         !(err == ESK_ERR_NO_SPACE && submit->frees_room)) {
         return err;
     }
-    if (submit->kind != ESK_ENTRY_BATCH) {
+    if (!esk_entry_has_batch(submit->kind)) {
         return ESK_OK;
     }
     uint64_t size = submit->block->size;
@@ -150,7 +150,8 @@ void eski_waiting_drop_removed(struct esk_shard *shard) {
 void esk_partition_submit(struct esk_partition *partition, struct esk_submit *submit) {
     struct esk_shard *shard = partition->shard;
     submit->partition = partition;
-    ESK_ASSERT(submit->kind == ESK_ENTRY_BATCH || partition->machine != NULL);
+    ESK_ASSERT(esk_entry_has_batch(submit->kind) || partition->machine != NULL);
+    ESK_ASSERT((submit->kind == ESK_ENTRY_PRODUCER) == (submit->sequences != NULL));
     if (!partition->serving || shard->stopping) {
         eski_submit_fail(submit, ESK_ERR_UNAVAILABLE);
         return;

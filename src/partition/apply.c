@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Applying committed entries, in order of index: the only way in which a partition's state changes,
  * live and in recovery alike. Deterministic: replicas that apply the same entries are the same. */
-#include "partition/partition_private.h"
+#include "partition/producers_private.h"
 
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -31,6 +31,16 @@ static void apply_batch(struct esk_partition *partition, struct eski_entry *entr
     partition->records_in += batch.record_count;
     partition->bytes_in += batch.block->size;
     eski_mover_note_tail(partition);
+}
+
+/* The window first: it is read from behind the batch, which the tail takes. */
+static enum esk_err apply_sequenced(struct esk_partition *partition, struct eski_entry *entry,
+                                    struct esk_error *error) {
+    enum esk_err err = eski_producer_apply(partition, entry, error);
+    if (err == ESK_OK) {
+        apply_batch(partition, entry);
+    }
+    return err;
 }
 
 static enum esk_err read_offset(const struct eski_entry *entry, uint64_t *offset,
@@ -83,6 +93,7 @@ static bool fits(const struct esk_partition *partition, uint8_t kind) {
     case ESK_ENTRY_TERM:
         return true;
     case ESK_ENTRY_BATCH:
+    case ESK_ENTRY_PRODUCER:
     case ESK_ENTRY_SEGMENT_ROLL:
     case ESK_ENTRY_LOG_START:
         return partition->machine == NULL;
@@ -105,6 +116,8 @@ static enum esk_err apply_kind(struct esk_partition *partition, struct eski_entr
     case ESK_ENTRY_BATCH:
         apply_batch(partition, entry);
         return ESK_OK;
+    case ESK_ENTRY_PRODUCER:
+        return apply_sequenced(partition, entry, error);
     case ESK_ENTRY_SEGMENT_ROLL:
         return apply_roll(partition, entry, error);
     case ESK_ENTRY_LOG_START:

@@ -2,7 +2,7 @@
 /* Partitions that come and go while the shard runs. A new one exists from its first durable state
  * on; its folder and files are made by its first move. A removed one is out of the map at once; its
  * memory goes with the last thing in flight, its files behind every job that is queued. */
-#include "partition/partition_private.h"
+#include "partition/producers_private.h"
 
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -117,6 +117,7 @@ static void drop(struct esk_shard *shard, struct esk_partition *partition) {
     esk_list_remove(&partition->settling);
     esk_journal_forget(shard->journal, partition->group_id);
     eski_reads_end(partition, ESK_ERR_NOT_FOUND);
+    eski_sequences_end(partition);
     if (partition->creation != NULL) { /* deleted before it served */
         struct esk_partition_creation *creation = partition->creation;
         partition->creation = NULL;

@@ -2,6 +2,7 @@
 /* What a move takes: batches up to the last durable entry, segments to seal, a machine's state; and
  * the checkpoint that may be stored once it is done. */
 #include "partition/move_private.h"
+#include "partition/producers_private.h"
 
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -173,6 +174,12 @@ static void emit_snapshot(void *context, struct esk_slice payload) {
     esk_buffer_append(buffer, payload.data, payload.size);
 }
 
+/* While recovering, what the journal names is still the checkpoint that was found there. */
+static uint64_t kept_snapshot(const struct esk_partition *partition) {
+    return partition->shard->journal == NULL ? partition->recovered.checkpoint.snapshot_index
+                                             : partition->checkpoint.snapshot_index;
+}
+
 static void set_snapshot(struct eski_move *move) {
     struct esk_partition *partition = move->partition;
     move->checkpoint = (struct esk_checkpoint){
@@ -186,12 +193,45 @@ static void set_snapshot(struct eski_move *move) {
     }
     partition->machine_changed = false;
     move->store_snapshot = true;
-    /* While recovering, what the journal names is still the checkpoint that was found there. */
-    move->keep_snapshot = partition->shard->journal == NULL
-                              ? partition->recovered.checkpoint.snapshot_index
-                              : partition->checkpoint.snapshot_index;
+    move->keep_snapshot = kept_snapshot(partition);
+    move->snapshot_index = move->index;
     move->checkpoint.snapshot_index = move->index;
     partition->machine->ops->snapshot(partition->machine, emit_snapshot, &move->snapshot);
+}
+
+/* The windows are encoded in steps while entries go on being applied. Each carries the index that
+ * it is of, which is never below the checkpoint's: a replay applies what is above it. */
+static void set_windows(struct eski_move *move) {
+    struct esk_partition *partition = move->partition;
+    if (!move->sync || !partition->producers_changed || ESK_MUTATED(PRODUCERS_NOT_IN_CHECKPOINT)) {
+        return;
+    }
+    partition->producers_changed = false;
+    partition->producer_cursor = partition->producer_list.next;
+    move->store_snapshot = true;
+    move->keep_snapshot = kept_snapshot(partition);
+    move->snapshot_index = partition->producers_index;
+    move->checkpoint.snapshot_index = move->snapshot_index;
+    ESK_REACHED(PRODUCERS_SNAPSHOT);
+}
+
+bool eski_move_encode(struct eski_move *move, size_t bytes_max) {
+    struct esk_partition *partition = move->partition;
+    size_t end =
+        bytes_max < SIZE_MAX - move->snapshot.size ? move->snapshot.size + bytes_max : SIZE_MAX;
+    while (partition->producer_cursor != NULL) {
+        if (partition->producer_cursor == &partition->producer_list) {
+            partition->producer_cursor = NULL;
+        } else if (move->snapshot.size >= end) {
+            return false;
+        } else {
+            const struct eski_producer *producer =
+                ESK_CONTAINER(partition->producer_cursor, struct eski_producer, link);
+            partition->producer_cursor = partition->producer_cursor->next;
+            eski_window_encode(&move->snapshot, producer);
+        }
+    }
+    return true;
 }
 
 struct eski_move *eski_move_create(struct esk_partition *partition, uint64_t bytes_max, bool sync) {
@@ -228,6 +268,7 @@ struct eski_move *eski_move_create(struct esk_partition *partition, uint64_t byt
             move->term = term;
         }
         set_checkpoint(move);
+        set_windows(move);
         move->sync_names = partition->names_dirty;
     }
     partition->moving = true;

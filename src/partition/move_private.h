@@ -48,7 +48,8 @@ struct eski_move {
     struct esk_checkpoint checkpoint;
     struct esk_buffer snapshot;
     bool store_snapshot;
-    uint64_t keep_snapshot; /* the one that the newest durable checkpoint names */
+    uint64_t snapshot_index; /* its name */
+    uint64_t keep_snapshot;  /* the one that the newest durable checkpoint names */
     enum esk_err err;
     struct esk_error error;
 };

@@ -51,7 +51,7 @@ static enum esk_err execute_snapshot(struct eski_move *move) {
         esk_snapshot_prune(move->storage, move->group_id, move->keep_snapshot, &move->error);
     return err != ESK_OK
                ? err
-               : esk_snapshot_store(move->storage, move->group_id, move->index, move->term,
+               : esk_snapshot_store(move->storage, move->group_id, move->snapshot_index, move->term,
                                     esk_buffer_slice(&move->snapshot), &move->error);
 }
 
@@ -109,7 +109,8 @@ enum esk_err eski_move_finish(struct eski_move *move, bool *checkpoint,
         finish_run(move, &move->runs[i]);
     }
     if (move->err != ESK_OK) {
-        partition->machine_changed |= move->store_snapshot;
+        partition->machine_changed |= move->store_snapshot && partition->machine != NULL;
+        partition->producers_changed |= move->store_snapshot && partition->machine == NULL;
         partition->names_dirty |= move->sync_names;
         *error = move->error;
         return move->err;

@@ -19,6 +19,7 @@
 #define IDLE_NS UINT64_C(2000000000)           /* without an entry: 2 s */
 #define IDLE_PAUSE_NS UINT64_C(1000000)        /* between two checkpoints then: 1 ms */
 #define SLICE_PAUSE_NS UINT64_C(300000) /* between two slices while there is time: 400 MB/s */
+#define ENCODE_BYTES (256u << 10)       /* of windows in a turn: about 0.2 ms */
 #define RETRY_NS UINT64_C(100000000)    /* after a full disk: 0.1 s */
 
 /* A checkpoint on its way into the journal. */
@@ -150,11 +151,18 @@ static void move_run(struct esk_mail *mail) {
     esk_post(&shard->loop->executor, mail);
 }
 
-static void start_move(struct eski_move *move) {
+/* A turn at a time, until the windows of producers are encoded. */
+static void encode_run(struct esk_mail *mail) {
+    struct eski_move *move = eski_move_of_mail(mail);
     struct esk_shard *shard = eski_move_partition(move)->shard;
-    shard->moving = true;
-    eski_move_mail(move)->run = move_run;
-    esk_post(shard->writer, eski_move_mail(move));
+    bool done = eski_move_encode(move, ENCODE_BYTES);
+    mail->run = done ? move_run : encode_run;
+    esk_post(done ? shard->writer : &shard->loop->executor, mail);
+}
+
+static void start_move(struct eski_move *move) {
+    eski_move_partition(move)->shard->moving = true;
+    encode_run(eski_move_mail(move));
 }
 
 /* The next tail that is large enough by itself. */

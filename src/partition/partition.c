@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The partition as a struct: making and freeing it, its segments in memory, its figures. */
-#include "partition/partition_private.h"
+#include "partition/producers_private.h"
 
 #include "base/assert.h"
 #include "storage/reserve.h"
@@ -18,6 +18,7 @@ struct esk_partition *eski_partition_create(struct esk_shard *shard,
     esk_list_init(&partition->full);
     esk_list_init(&partition->settling);
     esk_list_init(&partition->reads);
+    eski_producers_init(partition);
     esk_tail_init(&partition->tail);
     ESK_ASSERT(esk_u64_map_put(&shard->partitions, spec->group_id, partition) == NULL);
     return partition;
@@ -44,6 +45,7 @@ void eski_partition_destroy(struct esk_partition *partition) {
     struct esk_shard *shard = partition->shard;
     eski_segments_forget(partition);
     eski_pending_forget(partition);
+    eski_producers_fini(partition);
     free(partition->segments);
     eski_tail_bytes_release(shard, partition->tail.bytes);
     esk_tail_fini(&partition->tail);

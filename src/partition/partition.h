@@ -13,6 +13,7 @@
 #include "platform/executor.h"
 
 struct esk_partition;
+struct esk_sequences;
 
 /* What a machine's partition applies to. */
 struct esk_machine;
@@ -58,7 +59,8 @@ struct esk_submit {
     bool frees_room;         /* a deletion: goes on when the disk is full */
     struct esk_block *block; /* payload; taken. A batch's base offset and epoch are patched here */
     uint32_t record_count;
-    int64_t timestamp_ms; /* newest record's */
+    int64_t timestamp_ms;            /* newest record's */
+    struct esk_sequences *sequences; /* of an ESK_ENTRY_PRODUCER, see sequences.h; else NULL */
     /* In the loop, once, never inside the submit call. ESK_ERR_UNAVAILABLE, ESK_ERR_NO_SPACE,
      * ESK_ERR_NOT_FOUND (deleted meanwhile). ESK_ERR_AGAIN: the disk became full within the write;
      * it may be written once there is room. */

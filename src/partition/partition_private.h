@@ -68,6 +68,9 @@ struct eski_move;
 /* A job that moves up to bytes_max of the tail, or a machine's snapshot; sync: so that a checkpoint
  * may follow. NULL: there is nothing to do. */
 struct eski_move *eski_move_create(struct esk_partition *partition, uint64_t bytes_max, bool sync);
+/* Encodes up to about bytes_max of the windows of producers that the move stores; false: there are
+ * more. In the loop, before it is executed. */
+bool eski_move_encode(struct eski_move *move, size_t bytes_max);
 enum esk_err eski_move_execute(struct eski_move *move); /* blocks: a worker */
 /* Books what was written. *state is the checkpoint to store, when the job ended in one. */
 enum esk_err eski_move_finish(struct eski_move *move, bool *checkpoint,

@@ -4,7 +4,7 @@
  * A group starts from its newest checkpoint: segments below it are as their index files say, the
  * open one is cut to it, later files are void and go. Nothing on disk is changed before
  * eski_partition_ready, which comes when all journals were replayed and found whole. */
-#include "partition/partition_private.h"
+#include "partition/producers_private.h"
 
 #include "base/mutation.h"
 
@@ -233,6 +233,27 @@ static enum esk_err recover_snapshot(struct esk_partition *partition, struct esk
     return err;
 }
 
+static enum esk_err recover_windows(struct esk_partition *partition, struct esk_error *error) {
+    uint64_t index = partition->checkpoint.snapshot_index;
+    uint8_t *payload = NULL;
+    size_t size;
+    if (index == 0) {
+        return ESK_OK;
+    }
+    enum esk_err err = esk_snapshot_load(partition->shard->options.storage, partition->group_id,
+                                         index, &payload, &size, error);
+    if (err == ESK_OK) {
+        ESK_REACHED(PRODUCERS_SNAPSHOT_USED);
+        err = eski_windows_decode(partition, esk_slice(payload, size), error);
+        if (err != ESK_OK) {
+            esk_wrap(error, "snapshot %llu of group %016llx", (unsigned long long)index,
+                     (unsigned long long)partition->group_id);
+        }
+    }
+    free(payload);
+    return err;
+}
+
 /* What the journal stored is intact, but may be of a program that does more. */
 static enum esk_err check_state(const struct esk_shard *shard, const struct esk_group_state *state,
                                 struct esk_error *error) {
@@ -282,6 +303,9 @@ enum esk_err esk_shard_recover_partition(struct esk_shard *shard,
     made->next_offset = made->moved_offset = checkpoint->next_offset;
     made->log_start = checkpoint->log_start_offset;
     err = spec->machine == NULL ? recover_segments(made, error) : recover_snapshot(made, error);
+    if (err == ESK_OK && spec->machine == NULL) {
+        err = recover_windows(made, error);
+    }
     if (err == ESK_OK && partition != NULL) {
         *partition = made;
     }

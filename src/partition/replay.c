@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Replay: the journal's entries above the checkpoints are applied by the same code as live ones.
  * Tails that outgrow their bound are moved on the way. Blocks; before anything is served. */
-#include "partition/partition_private.h"
+#include "partition/producers_private.h"
 
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -26,6 +26,7 @@ static enum esk_err settle_partition(struct esk_partition *partition, struct esk
         struct eski_move *move = eski_move_create(partition, SETTLE_BYTES, true);
         ESK_ASSERT(move != NULL);
         bool checkpoint;
+        eski_move_encode(move, SIZE_MAX);
         eski_move_execute(move);
         enum esk_err err = eski_move_finish(move, &checkpoint, state, error);
         eski_move_destroy(move);
@@ -65,8 +66,9 @@ static enum esk_err check_batch(const struct esk_partition *partition,
                                 const struct esk_entry *entry, struct esk_batch_header *header,
                                 struct esk_error *error) {
     enum esk_err err = esk_batch_parse(entry->payload, header, error);
-    if (err == ESK_OK && (header->size_bytes != entry->payload.size || header->record_count < 1 ||
-                          header->last_offset_delta < 0 ||
+    size_t trailer = entry->kind == ESK_ENTRY_PRODUCER ? ESK_SEQUENCE_TRAILER_BYTES : 0;
+    if (err == ESK_OK && (header->size_bytes + trailer != entry->payload.size ||
+                          header->record_count < 1 || header->last_offset_delta < 0 ||
                           (uint64_t)header->base_offset != partition->next_offset)) {
         err = esk_fail(error, ESK_ERR_CORRUPT, "its batch begins at offset %lld, not %llu",
                        (long long)header->base_offset, (unsigned long long)partition->next_offset);
@@ -91,7 +93,7 @@ static enum esk_err replay_entry(void *context, uint64_t group_id, const struct 
         err = esk_fail(error, ESK_ERR_CORRUPT, "entry %llu is of term %llu, the group's is %llu",
                        (unsigned long long)entry->index, (unsigned long long)entry->term,
                        (unsigned long long)partition->recovered.term);
-    } else if (entry->kind == ESK_ENTRY_BATCH && partition->machine == NULL) {
+    } else if (esk_entry_has_batch(entry->kind) && partition->machine == NULL) {
         struct esk_batch_header header;
         err = check_batch(partition, entry, &header, error);
         if (err == ESK_OK) {
@@ -140,7 +142,7 @@ static enum esk_err verify(const struct esk_partition *partition, struct esk_err
     if (err != ESK_OK) {
         return err;
     }
-    if (snapshot_index > partition->applied_index ||
+    if (snapshot_index > partition->applied_index || !eski_producers_covered(partition) ||
         (partition->voids && partition->void_offset > partition->next_offset)) {
         return esk_fail(error, ESK_ERR_CORRUPT,
                         "%s: it lost its end: of group %016llx it has entries up to %llu (offset "

@@ -45,6 +45,7 @@ enum esk_err esk_shard_recover(const struct esk_shard_options *options, struct e
     made->room_timer.run = room_timer;
     made->stall_timer.run = eski_stall_check;
     esk_u64_map_init(&made->partitions);
+    esk_u64_map_init(&made->producers);
     esk_list_init(&made->waiting);
     esk_list_init(&made->recent);
     esk_list_init(&made->passes);
@@ -77,6 +78,7 @@ void esk_shard_destroy(struct esk_shard *shard) {
         esk_worker_destroy(shard->platform, shard->writer);
     }
     esk_u64_map_fini(&shard->partitions);
+    esk_u64_map_fini(&shard->producers);
     esk_deadlines_fini(&shard->oldest);
     free(shard);
 }

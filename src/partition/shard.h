@@ -22,6 +22,7 @@ struct esk_shard_options {
     uint32_t node;                      /* this broker's id in configurations */
     struct esk_journal_options journal; /* loop, failed, room and context are filled in here */
     uint64_t tail_bytes_max;            /* of this shard: beyond it submits wait for the writer */
+    uint64_t producer_bytes_max;        /* of windows of this shard's producers; 0: no bound */
     uint64_t move_bytes;                /* a tail of this size is moved to its segment */
     unsigned open_files_max;            /* segment files held open between uses */
     const struct esk_log *log;
@@ -107,6 +108,7 @@ void esk_shard_run_retention(struct esk_shard *shard, struct esk_retention_pass 
 struct esk_shard_metrics {
     struct esk_journal_metrics journal;
     struct esk_counter tail_bytes;
+    struct esk_counter producer_bytes;
     struct esk_counter checkpoints;
     struct esk_counter cleanup_passes;
     struct esk_counter cleanup_bytes;

@@ -76,6 +76,18 @@ struct esk_partition {
     struct esk_tail tail;
     bool machine_changed; /* since its last snapshot */
 
+    /* windows of producers, see producers_private.h */
+    struct esk_u64_map producers;
+    struct esk_link producer_list;
+    struct esk_link *producer_cursor; /* of the snapshot that is being encoded; NULL: none */
+    struct esk_link awaits;           /* retries of what is in flight */
+    uint64_t producers_index;         /* of the last sequenced entry applied */
+    bool producers_changed;           /* since the last snapshot */
+
+    /* compacted */
+    uint64_t cleaned_offset; /* every key below it is there once, as far as this is known */
+    bool cleaned_known;      /* it was loaded */
+
     /* moved to segments */
     uint64_t moved_offset;
     bool names_dirty;
@@ -108,6 +120,8 @@ struct esk_shard {
     struct esk_journal *journal;
     struct esk_executor *writer; /* moves, checkpoints, retention, removal: in order */
     struct esk_u64_map partitions;
+    struct esk_u64_map producers; /* by id: the rings of their windows */
+    uint64_t producer_bytes;
     struct esk_shard_metrics metrics;
 
     struct esk_link waiting; /* submits without room */

@@ -4,7 +4,7 @@
  * Invariants: entries of a partition get their index and offset in the order of submit; an answer
  * comes after the entry was persisted (by the flush policy), committed and applied. After the
  * journal failed nothing is answered any more. */
-#include "partition/partition_private.h"
+#include "partition/producers_private.h"
 
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -20,6 +20,9 @@ static void fail_run(struct esk_mail *mail) {
 }
 
 void eski_submit_fail(struct esk_submit *submit, enum esk_err err) {
+    if (submit->sequences != NULL) {
+        esk_sequences_release(submit->sequences);
+    }
     esk_block_release(submit->block);
     submit->block = NULL;
     submit->err = err;
@@ -80,7 +83,7 @@ static void apply_committed(struct esk_partition *partition, uint64_t commit_ind
         partition->unapplied = next == &partition->pending ? NULL : next;
         struct esk_error error;
         bool term = pending->entry.entry.kind == ESK_ENTRY_TERM;
-        bool records = pending->entry.entry.kind == ESK_ENTRY_BATCH;
+        bool records = esk_entry_has_batch(pending->entry.entry.kind);
         pending->entry.journal_position = pending->append.position;
         enum esk_err err =
             partition->removed ? ESK_ERR_NOT_FOUND : eski_apply(partition, &pending->entry, &error);
@@ -179,6 +182,7 @@ static void tell_late(struct esk_partition *partition) {
             late(submit);
         }
     }
+    eski_awaits_end(partition, ESK_ERR_AGAIN);
 }
 
 void eski_stall_check(struct esk_timer *timer) {
@@ -228,7 +232,9 @@ static void append(struct eski_pending *pending) {
     entry->index = update.first_index;
     entry->term = esk_group_term(partition->group);
     if (pending->entry.block != NULL) {
-        entry->payload = esk_slice(pending->entry.block->data, pending->entry.block->size);
+        size_t trailer = entry->kind == ESK_ENTRY_PRODUCER ? ESK_SEQUENCE_TRAILER_BYTES : 0;
+        entry->payload =
+            esk_slice(pending->entry.block->data, pending->entry.block->size + trailer);
     }
     pending->append.records = pending->entry.record_count;
     queue(pending);
@@ -263,7 +269,7 @@ static void roll_if_full(struct esk_partition *partition, uint32_t size) {
 
 void eski_submit_now(struct esk_submit *submit) {
     struct esk_partition *partition = submit->partition;
-    bool batch = submit->kind == ESK_ENTRY_BATCH;
+    bool batch = esk_entry_has_batch(submit->kind);
     if (batch) {
         roll_if_full(partition, submit->block->size);
     }
@@ -279,6 +285,15 @@ void eski_submit_now(struct esk_submit *submit) {
                         (int32_t)esk_group_term(partition->group));
         partition->submit_offset += submit->record_count;
         partition->submit_segment_bytes += pending->entry.block->size;
+    }
+    if (submit->sequences != NULL) {
+        const struct eski_trailer trailer = {submit->sequences->producer_id,
+                                             submit->sequences->first};
+        eski_trailer_write(pending->entry.block, &trailer);
+        pending->append.strict = true;
+        append(pending);
+        eski_sequences_submitted(submit->sequences, pending->entry.base_offset);
+        return;
     }
     append(pending);
 }
