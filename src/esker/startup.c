@@ -10,6 +10,7 @@
 #include "runtime/loop.h"
 #include "runtime/platform.h"
 #include "server/connection/server.h"
+#include "server/es01/es01.h"
 #include "server/http/http.h"
 
 #include <stdio.h>
@@ -32,6 +33,8 @@ struct startup {
     struct esk_loop **loops;
     struct esk_broker *broker;
     struct esk_http *http;
+    struct esk_es01 *es01;                    /* NULL: off */
+    const struct esk_metrics **other_metrics; /* its own, for HTTP to show */
     struct esk_server *server;
 };
 
@@ -138,11 +141,55 @@ static void make_http(struct startup *startup) {
 #ifdef ESK_TEST_HOOKS
     options.failing_operation = getenv("ESKER_FAIL_OPERATION");
 #endif
+    options.other_metrics = startup->other_metrics;
+    options.other_metrics_count = startup->es01 ? startup->shard_count : 0;
     startup->http = esk_http_create(&options);
+}
+
+static void make_es01(struct startup *startup) {
+    if (!startup->options->values[ESK_OPTION_BIND_BINARY].text) {
+        return;
+    }
+    struct esk_es01_options options;
+    esk_es01_options_init(&options);
+    options.platform = startup->platform;
+    options.broker = startup->broker;
+    options.shard_count = startup->shard_count;
+    options.log = startup->log;
+    options.body_bytes_max = number(startup, ESK_OPTION_MAX_REQUEST_BODY_BYTES);
+    options.connections_per_address_max =
+        (uint32_t)number(startup, ESK_OPTION_BINARY_MAX_CONNECTIONS_PER_IP);
+    options.idle_ms = (uint32_t)number(startup, ESK_OPTION_BINARY_IDLE_TIMEOUT);
+    startup->es01 = esk_es01_create(&options);
+    startup->other_metrics = esk_alloc(startup->shard_count * sizeof(struct esk_metrics *));
+    for (uint32_t i = 0; i < startup->shard_count; i++) {
+        startup->other_metrics[i] = esk_es01_metrics(startup->es01, i);
+    }
 }
 
 static bool is_loopback(const char *address) {
     return strncmp(address, "127.", 4) == 0 || strncmp(address, "[::1]:", 6) == 0;
+}
+
+static enum esk_err open_door(struct startup *startup, struct esk_door *door, const char *name,
+                              enum esk_option option, const char *option_name,
+                              struct esk_error *error) {
+    char address[ESK_SERVER_ADDRESS_BYTES];
+    enum esk_err err = esk_server_listen(
+        startup->server, door, startup->options->values[option].text, address, error);
+    if (err != ESK_OK) {
+        esk_wrap(error, "%s", option_name);
+        return err;
+    }
+    ESK_LOG(startup->log, ESK_LOG_INFO, "listening", "a door is open", esk_field_text("door", name),
+            esk_field_text("address", address));
+    if (!is_loopback(address)) {
+        ESK_LOG(
+            startup->log, ESK_LOG_WARN, "unprotected",
+            "whoever reaches this address may read, write and delete: nobody is asked for a key",
+            esk_field_text("door", name), esk_field_text("address", address));
+    }
+    return ESK_OK;
 }
 
 static enum esk_err open_doors(struct startup *startup, struct esk_error *error) {
@@ -157,23 +204,15 @@ static enum esk_err open_doors(struct startup *startup, struct esk_error *error)
     if (err != ESK_OK) {
         return err;
     }
+    make_es01(startup);
     make_http(startup);
-    char address[ESK_SERVER_ADDRESS_BYTES];
-    err = esk_server_listen(startup->server, esk_http_door(startup->http),
-                            startup->options->values[ESK_OPTION_BIND].text, address, error);
-    if (err != ESK_OK) {
-        esk_wrap(error, "--bind");
-        return err;
+    if (startup->es01) { /* first: whoever is answered by HTTP finds the other door open */
+        err = open_door(startup, esk_es01_door(startup->es01), "binary", ESK_OPTION_BIND_BINARY,
+                        "--bind-binary", error);
     }
-    ESK_LOG(startup->log, ESK_LOG_INFO, "listening", "a door is open",
-            esk_field_text("door", "http"), esk_field_text("address", address));
-    if (!is_loopback(address)) {
-        ESK_LOG(
-            startup->log, ESK_LOG_WARN, "unprotected",
-            "whoever reaches this address may read, write and delete: nobody is asked for a key",
-            esk_field_text("door", "http"), esk_field_text("address", address));
-    }
-    return ESK_OK;
+    return err ? err
+               : open_door(startup, esk_http_door(startup->http), "http", ESK_OPTION_BIND, "--bind",
+                           error);
 }
 
 static enum esk_err start(struct startup *startup, struct esk_error *error) {
@@ -218,6 +257,10 @@ static void end(struct startup *startup) {
     if (startup->http) {
         esk_http_destroy(startup->http);
     }
+    if (startup->es01) {
+        esk_es01_destroy(startup->es01);
+    }
+    free(startup->other_metrics);
     if (startup->broker && esk_broker_stop(startup->broker, &error) != ESK_OK) {
         esk_stop_fail(&error);
         end_at_once();

@@ -13,8 +13,7 @@
 #include <stdlib.h>
 
 #define CHECK_BYTES_PER_CALL (256 * 1024) /* of UTF-8: at most 0.3 ms where little is ASCII */
-#define INFLATED_BYTES_MAX (64u * 1024 * 1024)
-#define HEADERS_COMPARED_MAX 16 /* more than that are grouped through a map */
+#define HEADERS_COMPARED_MAX 16           /* more than that are grouped through a map */
 
 enum step {
     STEP_NEXT,  /* the next record; its bracket comes with it, an error may come before */
@@ -35,20 +34,13 @@ enum step {
 void eski_consume_encoder_init(struct eski_consume_encoder *encoder,
                                const struct esk_consume *consume, bool is_base64) {
     memset(encoder, 0, sizeof *encoder);
-    encoder->consume = consume;
+    esk_consume_walk_begin(&encoder->walk, consume);
     encoder->is_base64 = is_base64;
-    encoder->bytes_left = consume->bytes_max;
-    encoder->records_left = consume->records_max;
-    encoder->offset =
-        consume->offset < consume->start_offset ? consume->start_offset : consume->offset;
-    encoder->next_offset =
-        encoder->offset < consume->high_watermark ? encoder->offset : consume->high_watermark;
     encoder->is_first_record = true;
-    esk_buffer_init(&encoder->inflated);
 }
 
 void eski_consume_encoder_fini(struct eski_consume_encoder *encoder) {
-    esk_buffer_fini(&encoder->inflated);
+    esk_consume_walk_end(&encoder->walk);
     free(encoder->headers);
     encoder->headers = NULL;
 }
@@ -118,53 +110,9 @@ static bool write_token(struct eski_consume_encoder *encoder, uint8_t **at, cons
 
 /* --- records --- */
 
-/* Opens the next batch that may hold wanted records; false: there is none. A part holds one or more
- * batches. */
-static enum esk_err open_batch(struct eski_consume_encoder *encoder, bool *opened,
-                               struct esk_error *error) {
-    const struct esk_consume *consume = encoder->consume;
-    *opened = false;
-    while (encoder->part < consume->part_count) {
-        const struct esk_consume_part *part = &consume->parts[encoder->part];
-        if (encoder->part_position == part->size) {
-            encoder->part++;
-            encoder->part_position = 0;
-            continue;
-        }
-        struct esk_slice bytes =
-            esk_slice(part->block->data + part->position + encoder->part_position,
-                      part->size - encoder->part_position);
-        enum esk_err err = esk_batch_parse(bytes, &encoder->batch, error);
-        if (err) {
-            return err;
-        }
-        encoder->part_position += encoder->batch.size_bytes;
-        uint64_t end = (uint64_t)encoder->batch.base_offset +
-                       (uint64_t)(uint32_t)encoder->batch.last_offset_delta + 1;
-        if (end <= encoder->offset) {
-            continue;
-        }
-        if (encoder->batch.attributes & ESK_BATCH_CONTROL) {
-            encoder->next_offset = end;
-            continue;
-        }
-        struct esk_slice records;
-        bytes.size = encoder->batch.size_bytes;
-        err = esk_batch_records(bytes, &encoder->batch, INFLATED_BYTES_MAX, &encoder->inflated,
-                                &records, error);
-        if (err) {
-            return err;
-        }
-        encoder->iterator = esk_record_iterator(records, encoder->batch.record_count);
-        *opened = true;
-        return ESK_OK;
-    }
-    return ESK_OK;
-}
-
 static enum esk_err read_headers(struct eski_consume_encoder *encoder, struct esk_error *error) {
     encoder->header_count = 0;
-    struct esk_record record = encoder->record;
+    struct esk_record record = encoder->walk.record;
     struct esk_record_header header;
     while (esk_record_header_next(&record, &header)) {
         if (encoder->header_count == encoder->header_capacity) {
@@ -177,7 +125,7 @@ static enum esk_err read_headers(struct eski_consume_encoder *encoder, struct es
     }
     if (record.headers.failed) {
         return esk_fail(error, ESK_ERR_CORRUPT, "malformed headers at offset %" PRIu64,
-                        encoder->record_offset);
+                        encoder->walk.record_offset);
     }
     return ESK_OK;
 }
@@ -220,43 +168,8 @@ static void group_headers(struct eski_consume_encoder *encoder) {
 /* Goes to the next record that the limits allow; *found false: the answer ends here. */
 static enum esk_err next_record(struct eski_consume_encoder *encoder, bool *found,
                                 struct esk_error *error) {
-    *found = false;
-    while (encoder->records_left) {
-        if (!esk_record_next(&encoder->iterator, &encoder->record)) {
-            if (encoder->iterator.failed) {
-                return esk_fail(error, ESK_ERR_CORRUPT,
-                                "malformed records in the batch at %" PRId64,
-                                encoder->batch.base_offset);
-            }
-            if (encoder->batch.size_bytes) { /* the batch has been passed */
-                uint64_t end = (uint64_t)encoder->batch.base_offset +
-                               (uint64_t)(uint32_t)encoder->batch.last_offset_delta + 1;
-                encoder->next_offset = end > encoder->next_offset ? end : encoder->next_offset;
-            }
-            bool opened;
-            enum esk_err err = open_batch(encoder, &opened, error);
-            if (err || !opened) {
-                return err;
-            }
-            continue;
-        }
-        encoder->record_offset =
-            (uint64_t)encoder->batch.base_offset + (uint64_t)(uint32_t)encoder->record.offset_delta;
-        if (encoder->record_offset < encoder->offset) {
-            continue;
-        }
-        uint64_t size = esk_record_size(&encoder->record);
-        if (size > encoder->bytes_left && !encoder->is_first_record) {
-            encoder->records_left = 0;
-            return ESK_OK;
-        }
-        encoder->bytes_left -= size < encoder->bytes_left ? size : encoder->bytes_left;
-        encoder->records_left--;
-        enum esk_err err = read_headers(encoder, error);
-        *found = err == ESK_OK;
-        return err;
-    }
-    return ESK_OK;
+    enum esk_err err = esk_consume_walk_next(&encoder->walk, found, error);
+    return err || !*found ? err : read_headers(encoder, error);
 }
 
 /* --- checking --- */
@@ -294,9 +207,9 @@ static enum esk_err check_record(struct eski_consume_encoder *encoder) {
     }
     size_t budget = CHECK_BYTES_PER_CALL;
     uint64_t passed = 0;
-    bool valid = check_text(encoder->record.key, encoder->checked, &passed, &budget);
+    bool valid = check_text(encoder->walk.record.key, encoder->checked, &passed, &budget);
     if (valid && budget) {
-        valid = check_text(encoder->record.value, encoder->checked, &passed, &budget);
+        valid = check_text(encoder->walk.record.value, encoder->checked, &passed, &budget);
     }
     for (uint32_t i = 0; valid && budget && i < encoder->header_count; i++) {
         valid = check_text(encoder->headers[i].name, encoder->checked, &passed, &budget);
@@ -339,18 +252,26 @@ static void set_built_literal(struct eski_consume_encoder *encoder, const char *
     set_token(encoder, ESKI_TOKEN_LITERAL, esk_slice(encoder->literal, size));
 }
 
+static char *begin_bracket(struct eski_consume_encoder *encoder) {
+    if (encoder->is_stream) {
+        char *at = put_number(put_text(encoder->literal, "id: "), encoder->walk.record_offset + 1);
+        return put_text(at, "\ndata: {\"partition\":");
+    }
+    return put_text(put_head(encoder),
+                    encoder->is_first_record ? "{\"partition\":" : ",{\"partition\":");
+}
+
 static void begin_record(struct eski_consume_encoder *encoder) {
-    int64_t timestamp_ms = esk_record_timestamp_ms(&encoder->batch, &encoder->record);
-    char *at = put_head(encoder);
-    at = put_text(at, encoder->is_first_record ? "{\"partition\":" : ",{\"partition\":");
-    at = put_number(at, encoder->consume->partition);
+    int64_t timestamp_ms = esk_record_timestamp_ms(&encoder->walk.batch, &encoder->walk.record);
+    char *at = begin_bracket(encoder);
+    at = put_number(at, encoder->walk.consume->partition);
     at = put_text(at, ",\"offset\":");
-    at = put_number(at, encoder->record_offset);
+    at = put_number(at, encoder->walk.record_offset);
     at = put_text(at, timestamp_ms < 0 ? ",\"timestamp_ms\":-" : ",\"timestamp_ms\":");
     at = put_number(at, timestamp_ms < 0 ? 0 - (uint64_t)timestamp_ms : (uint64_t)timestamp_ms);
     set_built_literal(encoder, put_text(at, ",\"key\":"));
     encoder->is_first_record = false;
-    encoder->next_offset = encoder->record_offset + 1;
+    encoder->record_bytes += esk_record_size(&encoder->walk.record);
 }
 
 static enum esk_err step_next(struct eski_consume_encoder *encoder, struct esk_error *error) {
@@ -373,7 +294,7 @@ static enum esk_err step_check(struct eski_consume_encoder *encoder, struct esk_
         if (encoder->is_first_record) {
             return esk_fail(error, ESK_ERR_NOT_TEXT,
                             "the record at offset %" PRIu64 " is not UTF-8; %s",
-                            encoder->record_offset,
+                            encoder->walk.record_offset,
                             encoder->is_base64 ? "its header names cannot be shown"
                                                : "read it with encoding=base64");
         }
@@ -418,10 +339,14 @@ static void step_header_rest(struct eski_consume_encoder *encoder) {
 }
 
 static void step_tail(struct eski_consume_encoder *encoder) {
-    char *at = put_text(put_head(encoder), "],\"next_offset\":");
-    at = put_text(put_number(at, encoder->next_offset), ",\"high_watermark\":");
-    set_built_literal(encoder, put_text(put_number(at, encoder->consume->high_watermark), "}"));
     encoder->step = STEP_END;
+    if (encoder->is_stream) {
+        return;
+    }
+    char *at = put_text(put_head(encoder), "],\"next_offset\":");
+    at = put_text(put_number(at, encoder->walk.next_offset), ",\"high_watermark\":");
+    set_built_literal(encoder,
+                      put_text(put_number(at, encoder->walk.consume->high_watermark), "}"));
 }
 
 /* Makes the next token, or only takes a step. */
@@ -432,7 +357,7 @@ static enum esk_err next_step(struct eski_consume_encoder *encoder, struct esk_e
     case STEP_CHECK:
         return step_check(encoder, error);
     case STEP_KEY:
-        set_value(encoder, encoder->record.key);
+        set_value(encoder, encoder->walk.record.key);
         encoder->step = STEP_VALUE_LABEL;
         break;
     case STEP_VALUE_LABEL:
@@ -440,7 +365,7 @@ static enum esk_err next_step(struct eski_consume_encoder *encoder, struct esk_e
         encoder->step = STEP_VALUE;
         break;
     case STEP_VALUE:
-        set_value(encoder, encoder->record.value);
+        set_value(encoder, encoder->walk.record.value);
         encoder->step = encoder->header_count ? STEP_HEADERS : STEP_RECORD_END;
         break;
     case STEP_HEADERS:
@@ -464,7 +389,7 @@ static enum esk_err next_step(struct eski_consume_encoder *encoder, struct esk_e
         step_header_rest(encoder);
         break;
     case STEP_RECORD_END:
-        set_literal(encoder, "}");
+        set_literal(encoder, encoder->is_stream ? "}\n\n" : "}");
         encoder->step = STEP_NEXT;
         break;
     case STEP_TAIL:

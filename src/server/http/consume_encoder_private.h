@@ -5,8 +5,7 @@
 #define ESK_SERVER_HTTP_CONSUME_ENCODER_PRIVATE_H
 
 #include "base/map.h"
-#include "broker/broker.h"
-#include "model/record_batch.h"
+#include "broker/consume_walk.h"
 
 /* A header of the present record; those with equal names are chained behind the first. */
 struct eski_consume_header {
@@ -18,21 +17,11 @@ struct eski_consume_header {
 };
 
 struct eski_consume_encoder {
-    const struct esk_consume *consume; /* borrowed */
+    struct esk_consume_walk walk;
     bool is_base64;
-    uint64_t bytes_left; /* of max_bytes */
-    uint32_t records_left;
-    uint64_t next_offset;
-    uint64_t offset; /* the first wanted */
-
-    uint32_t part;          /* the one to go on with, */
-    uint32_t part_position; /* at its next batch */
-    struct esk_batch_header batch;
-    struct esk_record_iterator iterator;
-    struct esk_buffer inflated;
-    struct esk_record record;
-    uint64_t record_offset;
+    bool is_stream; /* each record is a server-sent event, with nothing around them */
     bool is_first_record;
+    uint64_t record_bytes; /* sizes of the records begun so far */
 
     int step;
     uint64_t checked; /* bytes of the present record known to be UTF-8 */

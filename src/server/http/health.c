@@ -68,13 +68,17 @@ static void clean(struct eski_request *request) {
 static void append_own(struct eski_request *request) {
     struct esk_http *http = request->shard->http;
     uint32_t count = http->options.shard_count;
-    const struct esk_metrics *registries[count];
+    uint32_t other_count = http->options.other_metrics_count;
+    const struct esk_metrics *registries[count + other_count];
     for (uint32_t i = 0; i < count; i++) {
         registries[i] = http->shards[i].metrics;
     }
+    for (uint32_t i = 0; i < other_count; i++) {
+        registries[count + i] = http->options.other_metrics[i];
+    }
     unsigned connections = atomic_load_explicit(&http->door.connections, memory_order_relaxed);
     esk_counter_set(&http->shards[0].connections, connections);
-    esk_metrics_write(&request->scrape.text, registries, count);
+    esk_metrics_write(&request->scrape.text, registries, count + other_count);
     for (uint32_t i = 0; i < count; i++) {
         esk_loop_turn_reset(esk_broker_shard_loop(http->shards[i].broker));
     }

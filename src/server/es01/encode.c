@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bytes of an answer's payload, in pieces of any size. Large values are cut anywhere. */
+#include "server/es01/es01_private.h"
+
+#include "base/assert.h"
+
+/* --- bytes --- */
+
+static uint8_t *encode_text(struct eski_es01_request *request, uint8_t *at, const uint8_t *end) {
+    size_t left = request->text.size - request->written_bytes;
+    size_t size = left < (size_t)(end - at) ? left : (size_t)(end - at);
+    memcpy(at, request->text.data + request->written_bytes, size);
+    return at + size;
+}
+
+/* --- results of a produce --- */
+
+static uint8_t *encode_results(struct eski_es01_request *request, uint8_t *at, const uint8_t *end) {
+    const struct esk_produce *produce = &request->produce;
+    uint64_t next = 0;
+    if (request->written_bytes == 0) {
+        esk_store_u32(at, produce->record_count);
+        at += 4;
+    } else {
+        next = (request->written_bytes - 4) / ESK_ES01_RESULT_BYTES;
+    }
+    for (; next < produce->record_count && end - at >= ESK_ES01_RESULT_BYTES; next++) {
+        const struct esk_produce_record *record = &produce->records[next];
+        const struct esk_es01_result result = {record->written_partition, record->written_offset,
+                                               record->duplicate};
+        at = esk_es01_result_write(at, &result);
+    }
+    return at;
+}
+
+/* --- records of a consume --- */
+
+static struct esk_es01_fetched_record fetched_record(const struct eski_es01_request *request) {
+    const struct esk_consume_walk *walk = &request->walk;
+    return (struct esk_es01_fetched_record){
+        .partition = request->consume.partition,
+        .offset = walk->record_offset,
+        .timestamp_ms = esk_record_timestamp_ms(&walk->batch, &walk->record),
+        .key = walk->record.key,
+        .value = walk->record.value,
+    };
+}
+
+/* What is left of `bytes` behind the first *skip of them, as far as it fits. */
+static uint8_t *put_rest(uint8_t *at, const uint8_t *end, struct esk_slice bytes, size_t *skip) {
+    if (*skip >= bytes.size) {
+        *skip -= bytes.size;
+        return at;
+    }
+    size_t left = bytes.size - *skip;
+    size_t size = left < (size_t)(end - at) ? left : (size_t)(end - at);
+    memcpy(at, bytes.data + *skip, size);
+    *skip = 0;
+    return at + size;
+}
+
+/* The walk's record from record_position on; true: to its end. */
+static bool put_record(struct eski_es01_request *request, uint8_t **at, uint8_t *end) {
+    struct esk_es01_fetched_record record = fetched_record(request);
+    size_t size = esk_es01_fetched_record_bytes(&record);
+    if (request->record_position == 0 && size <= (size_t)(end - *at)) {
+        *at = esk_es01_fetched_record_write(*at, &record);
+        return true;
+    }
+    uint8_t head[ESK_ES01_FETCHED_RECORD_HEAD_BYTES];
+    uint8_t length[4];
+    esk_es01_fetched_record_head(head, &record);
+    esk_store_u32(length, (uint32_t)record.value.size);
+    size_t skip = request->record_position;
+    uint8_t *start = *at;
+    *at = put_rest(*at, end, esk_slice(head, sizeof head), &skip);
+    *at = put_rest(*at, end, record.key, &skip);
+    *at = put_rest(*at, end, esk_slice(length, sizeof length), &skip);
+    *at = put_rest(*at, end, record.value, &skip);
+    request->record_position += (size_t)(*at - start);
+    if (request->record_position < size) {
+        return false;
+    }
+    request->record_position = 0;
+    return true;
+}
+
+static uint8_t *encode_records(struct eski_es01_request *request, uint8_t *at, uint8_t *end) {
+    if (request->written_bytes == 0 && !request->has_record) {
+        if (end - at < ESK_ES01_FETCHED_BYTES) {
+            return at;
+        }
+        esk_es01_fetched_write(at, &request->fetched);
+        at += ESK_ES01_FETCHED_BYTES;
+    }
+    while (at < end) {
+        if (!request->has_record) {
+            struct esk_error error;
+            enum esk_err err = esk_consume_walk_next(&request->walk, &request->has_record, &error);
+            ESK_ASSERT(err == ESK_OK); /* the bytes that were measured */
+            if (!request->has_record) {
+                break;
+            }
+        }
+        request->has_record = !put_record(request, &at, end);
+    }
+    return at;
+}
+
+enum esk_err eski_es01_measure(struct eski_es01_request *request, struct esk_error *error) {
+    struct esk_consume_walk *walk = &request->walk;
+    uint64_t size = ESK_ES01_FETCHED_BYTES;
+    uint32_t count = 0;
+    bool found;
+    enum esk_err err;
+    esk_consume_walk_begin(walk, &request->consume);
+    while ((err = esk_consume_walk_next(walk, &found, error)) == ESK_OK && found) {
+        size += ESK_ES01_FETCHED_RECORD_BYTES_MIN + walk->record.key.size + walk->record.value.size;
+        count++;
+    }
+    request->fetched =
+        (struct esk_es01_fetched){walk->next_offset, request->consume.high_watermark, count};
+    request->answer_bytes = size;
+    esk_consume_walk_end(walk);
+    esk_consume_walk_begin(walk, &request->consume);
+    return err;
+}
+
+uint8_t *eski_es01_encode(struct eski_es01_request *request, uint8_t *at, uint8_t *end) {
+    switch (request->answer) {
+    case ESKI_ES01_ANSWER_RESULTS:
+        return encode_results(request, at, end);
+    case ESKI_ES01_ANSWER_RECORDS:
+        return encode_records(request, at, end);
+    case ESKI_ES01_ANSWER_BYTES:
+        break;
+    }
+    return encode_text(request, at, end);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Merges: small produces to one topic that come to a shard within one turn of its loop become one
+ * produce of the broker, whoever sent them, so that they share what a produce costs. Each frame is
+ * checked first, so that none fails for another's sake; what can't be known here (a full disk, a
+ * topic deleted meanwhile) fails for all of them alike.
+ *
+ * A merge is open until it is full, until a produce that is not merged needs to be behind it, or
+ * until the turn's mails run. */
+#include "server/es01/es01_private.h"
+
+#include "base/assert.h"
+
+#include <stdlib.h>
+
+#define POOL_MAX 16
+
+/* --- memory --- */
+
+static struct eski_es01_merge *take(struct eski_es01_shard *shard) {
+    struct eski_es01_merge *merge = shard->merge_pool;
+    if (merge) {
+        shard->merge_pool = merge->next;
+        shard->merge_pool_count--;
+        return merge;
+    }
+    merge = esk_alloc_zeroed(1, sizeof *merge);
+    merge->shard = shard;
+    merge->data = esk_alloc(ESKI_ES01_MERGE_BYTES_MAX);
+    esk_list_init(&merge->link);
+    return merge;
+}
+
+static void free_merge(struct eski_es01_merge *merge) {
+    free(merge->data);
+    free(merge->frames);
+    free(merge->produce.records);
+    free(merge);
+}
+
+static void give(struct eski_es01_merge *merge) {
+    struct eski_es01_shard *shard = merge->shard;
+    esk_broker_memory_give(shard->broker, merge->charged_bytes);
+    if (shard->merge_pool_count == POOL_MAX) {
+        free_merge(merge);
+        return;
+    }
+    merge->charged_bytes = 0;
+    merge->frame_count = 0;
+    merge->produce.record_count = 0;
+    merge->data_bytes = 0;
+    merge->next = shard->merge_pool;
+    shard->merge_pool = merge;
+    shard->merge_pool_count++;
+}
+
+/* --- out --- */
+
+/* The answer to one frame, whose records begin at `records`. */
+static void answer(const struct eski_es01_merged *frame, const struct esk_produce_record *records) {
+    uint8_t few[4 + 16 * ESK_ES01_RESULT_BYTES];
+    uint8_t *payload = few;
+    uint8_t *many = NULL;
+    if (frame->record_count > 16) {
+        many = esk_alloc(4 + (size_t)frame->record_count * ESK_ES01_RESULT_BYTES);
+        payload = many;
+    }
+    esk_store_u32(payload, frame->record_count);
+    uint8_t *at = payload + 4;
+    for (uint32_t i = 0; i < frame->record_count; i++) {
+        const struct esk_es01_result result = {records[i].written_partition,
+                                               records[i].written_offset, records[i].duplicate};
+        at = esk_es01_result_write(at, &result);
+    }
+    eski_es01_answer(frame->client, frame->id, ESK_ES01_PRODUCE,
+                     esk_slice(payload, (size_t)(at - payload)), false, frame->started_ns);
+    free(many);
+}
+
+static void merged(struct esk_produce *produce, enum esk_err err) {
+    struct eski_es01_merge *merge = ESK_CONTAINER(produce, struct eski_es01_merge, produce);
+    const struct esk_produce_record *records = produce->records;
+    for (uint32_t i = 0; i < merge->frame_count; i++) {
+        const struct eski_es01_merged *frame = &merge->frames[i];
+        if (err == ESK_OK) {
+            answer(frame, records);
+        } else {
+            eski_es01_answer_error(frame->client, frame->id, ESK_ES01_PRODUCE, err,
+                                   produce->error.text);
+        }
+        records += frame->record_count;
+        eski_es01_client_done(frame->client);
+    }
+    give(merge);
+}
+
+static void flush(struct eski_es01_merge *merge) {
+    struct eski_es01_shard *shard = merge->shard;
+    esk_list_remove(&merge->link);
+    shard->merge_count--;
+    if (merge->frame_count == 0) { /* what it was opened for was not merged after all */
+        give(merge);
+        return;
+    }
+    merge->produce.done = merged;
+    esk_broker_produce(shard->broker, &merge->produce);
+}
+
+static void on_flush(struct esk_mail *mail) {
+    struct eski_es01_shard *shard = ESK_CONTAINER(mail, struct eski_es01_shard, flush);
+    struct esk_link *link;
+    shard->is_flush_posted = false;
+    while ((link = esk_list_first(&shard->merges))) {
+        flush(ESK_CONTAINER(link, struct eski_es01_merge, link));
+    }
+}
+
+/* --- in --- */
+
+static struct eski_es01_merge *find(const struct eski_es01_shard *shard, struct esk_slice topic) {
+    for (struct esk_link *link = shard->merges.next; link != &shard->merges; link = link->next) {
+        struct eski_es01_merge *merge = ESK_CONTAINER(link, struct eski_es01_merge, link);
+        if (esk_slice_equal(merge->produce.topic, topic)) {
+            return merge;
+        }
+    }
+    return NULL;
+}
+
+void eski_es01_merge_flush(struct eski_es01_shard *shard, struct esk_slice topic) {
+    struct eski_es01_merge *merge = find(shard, topic);
+    if (merge) {
+        flush(merge);
+    }
+}
+
+static struct eski_es01_merge *open_merge(struct eski_es01_shard *shard, struct esk_slice topic) {
+    struct esk_topic_view view;
+    if (!esk_broker_topic_find(shard->broker, topic, &view)) {
+        return NULL;
+    }
+    if (shard->merge_count == ESKI_ES01_MERGES_MAX) {
+        flush(ESK_CONTAINER(esk_list_first(&shard->merges), struct eski_es01_merge, link));
+    }
+    struct eski_es01_merge *merge = take(shard);
+    memcpy(merge->topic, topic.data, topic.size); /* a topic's name: it exists */
+    merge->produce.topic = esk_slice(merge->topic, topic.size);
+    merge->partition_count = view.partition_count;
+    esk_list_append(&shard->merges, &merge->link);
+    shard->merge_count++;
+    if (!shard->is_flush_posted) {
+        shard->is_flush_posted = true;
+        shard->flush.run = on_flush;
+        esk_post(&shard->loop->executor, &shard->flush);
+    }
+    return merge;
+}
+
+/* The merge of the topic with room for that much; NULL: there is no such topic. */
+static struct eski_es01_merge *merge_with_room(struct eski_es01_shard *shard,
+                                               struct esk_slice topic, uint32_t record_count,
+                                               size_t bytes) {
+    struct eski_es01_merge *merge = find(shard, topic);
+    if (merge && (merge->data_bytes + bytes > ESKI_ES01_MERGE_BYTES_MAX ||
+                  merge->produce.record_count + record_count > ESKI_ES01_MERGE_RECORDS_MAX)) {
+        flush(merge);
+        merge = NULL;
+    }
+    return merge ? merge : open_merge(shard, topic);
+}
+
+/* Room for more records and one frame in the arrays, which grow to their bounds and stay. */
+static void grow(struct eski_es01_merge *merge, uint32_t record_count) {
+    struct esk_produce *produce = &merge->produce;
+    if (produce->record_count + record_count > merge->record_capacity) {
+        uint32_t capacity = merge->record_capacity * 2 + 64;
+        uint32_t needed = produce->record_count + record_count;
+        merge->record_capacity = capacity < needed ? needed : capacity;
+        produce->records =
+            esk_realloc(produce->records, merge->record_capacity * sizeof *produce->records);
+    }
+    if (merge->frame_count == merge->frame_capacity) {
+        merge->frame_capacity = merge->frame_capacity * 2 + 64;
+        merge->frames = esk_realloc(merge->frames, merge->frame_capacity * sizeof *merge->frames);
+    }
+}
+
+/* Whether the records can be written for sure, as far as this shard knows. */
+static bool read_records(const struct eski_es01_merge *merge, struct esk_slice bytes,
+                         struct esk_produce_record *records, uint32_t count) {
+    struct esk_reader reader = esk_reader(bytes);
+    uint64_t limit = merge->shard->record_bytes_max;
+    bool fits = true;
+    for (uint32_t i = 0; i < count; i++) {
+        struct esk_es01_record sent;
+        esk_es01_record_read(&reader, &sent);
+        records[i] = (struct esk_produce_record){.key = sent.key,
+                                                 .value = sent.value,
+                                                 .partition = sent.partition,
+                                                 .sequence = ESK_SEQUENCE_NONE};
+        fits &= sent.sequence == ESK_ES01_SEQUENCE_NONE;
+        fits &= sent.partition >= ESK_ES01_PARTITION_ANY;
+        fits &= sent.partition < 0 || (uint32_t)sent.partition < merge->partition_count;
+        fits &= sent.key.size + sent.value.size <= limit;
+    }
+    return fits && !reader.failed && esk_reader_left(&reader) == 0;
+}
+
+bool eski_es01_merge_add(struct eski_es01_client *client, uint32_t id, struct esk_slice topic,
+                         uint32_t record_count, struct esk_slice records) {
+    struct eski_es01_shard *shard = client->shard;
+    if (records.size > ESKI_ES01_MERGED_FRAME_BYTES_MAX || record_count == 0 ||
+        record_count > ESKI_ES01_MERGE_RECORDS_MAX) {
+        return false;
+    }
+    struct eski_es01_merge *merge = merge_with_room(shard, topic, record_count, records.size);
+    if (!merge) {
+        return false;
+    }
+    grow(merge, record_count);
+    struct esk_produce *produce = &merge->produce;
+    uint64_t bytes = records.size + record_count * sizeof *produce->records;
+    uint8_t *copy = merge->data + merge->data_bytes;
+    memcpy(copy, records.data, records.size);
+    if (!read_records(merge, esk_slice(copy, records.size),
+                      produce->records + produce->record_count, record_count) ||
+        !esk_broker_memory_take(shard->broker, bytes)) {
+        return false; /* a merge that is empty now stays open for the next frame */
+    }
+    merge->charged_bytes += bytes;
+    merge->data_bytes += (uint32_t)records.size;
+    produce->record_count += record_count;
+    merge->frames[merge->frame_count++] = (struct eski_es01_merged){
+        .client = client,
+        .id = id,
+        .record_count = record_count,
+        .started_ns = esk_loop_now_ns(shard->loop),
+    };
+    client->in_flight++;
+    return true;
+}
+
+void eski_es01_merge_init(struct eski_es01_shard *shard) {
+    esk_list_init(&shard->merges);
+    shard->record_bytes_max = esk_broker_shard_options(shard->broker)->record_bytes_max;
+}
+
+void eski_es01_merge_fini(struct eski_es01_shard *shard) {
+    ESK_ASSERT(esk_list_empty(&shard->merges));
+    while (shard->merge_pool) {
+        struct eski_es01_merge *next = shard->merge_pool->next;
+        free_merge(shard->merge_pool);
+        shard->merge_pool = next;
+    }
+}

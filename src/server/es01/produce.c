@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Produce. Most frames are small and join a merge; the others are requests of their own.
+ *
+ * Order: produces of a client to one topic reach the broker in the order of their frames. What
+ * can't be handed over at once, since the helper or the broker prepares it, is *held*: it stands in
+ * client->produces, and later frames to its topic stand behind it. */
+#include "server/es01/es01_private.h"
+
+#include "base/assert.h"
+#include "model/limits.h"
+
+#include <inttypes.h>
+
+static void advance(struct eski_es01_client *client, struct esk_slice topic);
+
+static struct eski_es01_request *request_of(struct esk_produce *produce) {
+    return ESK_CONTAINER(produce, struct eski_es01_request, produce);
+}
+
+/* --- holding --- */
+
+static struct eski_es01_request *first_held(const struct eski_es01_client *client,
+                                            struct esk_slice topic) {
+    for (struct esk_link *link = client->produces.next; link != &client->produces;
+         link = link->next) {
+        struct eski_es01_request *request = ESK_CONTAINER(link, struct eski_es01_request, link);
+        if (esk_slice_equal(eski_es01_topic(request), topic)) {
+            return request;
+        }
+    }
+    return NULL;
+}
+
+static void hold(struct eski_es01_request *request, enum eski_es01_state state) {
+    request->state = state;
+    request->is_held = true;
+    esk_list_append(&request->client->produces, &request->link);
+}
+
+static void release(struct eski_es01_request *request) {
+    if (request->is_held) {
+        request->is_held = false;
+        esk_list_remove(&request->link);
+    }
+}
+
+/* --- the way to the broker and back --- */
+
+/* Ends the request with an error, after those behind it have been let go. */
+static void fail(struct eski_es01_request *request, enum esk_err err, const char *text) {
+    if (request->is_held) {
+        release(request);
+        advance(request->client, eski_es01_topic(request));
+    }
+    eski_es01_fail(request, err, text);
+}
+
+static void produced(struct esk_produce *produce, enum esk_err err) {
+    struct eski_es01_request *request = request_of(produce);
+    if (err != ESK_OK) {
+        fail(request, err, produce->error.text);
+        return;
+    }
+    if (request->is_held) {
+        release(request);
+        advance(request->client, eski_es01_topic(request));
+    }
+    request->answer = ESKI_ES01_ANSWER_RESULTS;
+    request->answer_bytes = 4 + (uint64_t)produce->record_count * ESK_ES01_RESULT_BYTES;
+    eski_es01_respond(request);
+}
+
+/* Its turn has come. The grant is asked for again: it may have waited for long. */
+static void start(struct eski_es01_request *request) {
+    struct esk_error error;
+    enum esk_err err =
+        eski_es01_authorise(request->client, ESK_ES01_PRODUCE, eski_es01_topic(request), &error);
+    if (err != ESK_OK) {
+        release(request);
+        eski_es01_fail(request, err, error.text);
+        return;
+    }
+    eski_es01_merge_flush(request->shard, eski_es01_topic(request));
+    request->state = ESKI_ES01_RUNNING;
+    request->produce.done = produced;
+    esk_broker_produce(request->shard->broker, &request->produce);
+    if (!esk_broker_produce_waits(&request->produce)) {
+        release(request);
+    } else if (!request->is_held) {
+        hold(request, ESKI_ES01_RUNNING);
+    }
+}
+
+/* Starts what waits for the topic, in order, up to the first that is not ready. */
+static void advance(struct eski_es01_client *client, struct esk_slice topic) {
+    uint8_t name[ESK_TOPIC_NAME_BYTES_MAX]; /* the request that it belongs to may go */
+    memcpy(name, topic.data, topic.size);
+    topic.data = name;
+    client->in_flight++;
+    struct eski_es01_request *request;
+    while ((request = first_held(client, topic)) && request->state == ESKI_ES01_WAITING) {
+        start(request);
+    }
+    eski_es01_client_done(client);
+}
+
+/* --- records --- */
+
+static enum esk_err read_record(struct esk_reader *reader, uint32_t number,
+                                struct esk_produce_record *record, struct esk_error *error) {
+    struct esk_es01_record sent;
+    esk_es01_record_read(reader, &sent);
+    *record = (struct esk_produce_record){.key = sent.key,
+                                          .value = sent.value,
+                                          .partition = sent.partition,
+                                          .sequence = sent.sequence};
+    if (sent.partition < ESK_ES01_PARTITION_ANY) {
+        return esk_fail(error, ESK_ERR_INVALID,
+                        "records[%" PRIu32 "].partition must be an integer from 0 to %d", number,
+                        INT32_MAX);
+    }
+    if (sent.sequence == ESK_ES01_SEQUENCE_NONE) {
+        record->sequence = ESK_SEQUENCE_NONE;
+    } else if (sent.sequence < 0) {
+        return esk_fail(error, ESK_ERR_INVALID,
+                        "records[%" PRIu32 "].sequence must be an integer from 0 to %" PRId64,
+                        number, INT64_MAX);
+    }
+    return ESK_OK;
+}
+
+/* The payload, which is whole and stays, to produce's fields. In the loop, or on the helper. */
+static enum esk_err read_records(struct eski_es01_request *request, struct esk_slice payload,
+                                 struct esk_error *error) {
+    struct esk_produce *produce = &request->produce;
+    struct esk_es01_produce head;
+    struct esk_reader reader;
+    enum esk_err err = esk_es01_produce_parse(payload, &head, &reader, error);
+    request->is_malformed = err != ESK_OK;
+    if (err != ESK_OK) {
+        return err;
+    }
+    if (!eski_es01_request_charge(request, head.record_count * sizeof *produce->records)) {
+        return eski_es01_out_of_memory(error);
+    }
+    struct esk_produce_record *records =
+        esk_arena_alloc_array(&request->arena, head.record_count, sizeof *records);
+    if (!records) {
+        return eski_es01_out_of_memory(error);
+    }
+    for (uint32_t i = 0; i < head.record_count; i++) {
+        enum esk_err wrong = read_record(&reader, i, &records[i], error);
+        err = err ? err : wrong;
+    }
+    if (reader.failed || esk_reader_left(&reader)) {
+        request->is_malformed = true;
+        return esk_fail(error, ESK_ERR_INVALID,
+                        "the lengths of the records do not fit the payload");
+    }
+    produce->topic = eski_es01_topic(request);
+    produce->producer_id = head.producer_id;
+    produce->records = records;
+    produce->record_count = head.record_count;
+    return err;
+}
+
+/* Read, or not: starts, or waits for its turn. */
+static void arrange(struct eski_es01_request *request, enum esk_err err) {
+    struct eski_es01_client *client = request->client;
+    if (err != ESK_OK) {
+        client->is_ending |= request->is_malformed;
+        fail(request, err, request->error.text);
+    } else if (request->is_held) {
+        request->state = ESKI_ES01_WAITING;
+        advance(client, eski_es01_topic(request));
+    } else if (first_held(client, eski_es01_topic(request))) {
+        hold(request, ESKI_ES01_WAITING);
+    } else {
+        start(request);
+    }
+}
+
+/* --- on the helper --- */
+
+static void on_prepared(struct esk_mail *mail) {
+    struct eski_es01_request *request = ESK_CONTAINER(mail, struct eski_es01_request, mail);
+    arrange(request, request->result);
+}
+
+/* The rest of a compressed payload, up to the limit of bodies. */
+static enum esk_err inflate_rest(struct eski_es01_request *request, struct esk_error *error) {
+    uint64_t limit = request->shard->es01->options.body_bytes_max;
+    struct esk_buffer *plain = &request->plain;
+    enum esk_err err = ESK_ERR_AGAIN;
+    while (err == ESK_ERR_AGAIN) {
+        size_t before = plain->capacity;
+        size_t room = plain->size < limit ? (size_t)limit - plain->size : 0;
+        room = room < plain->size ? room : plain->size; /* at most doubled */
+        size_t size = plain->size;
+        err = esk_es01_inflate(request->inflater, &request->packed, room, plain, error);
+        if (!eski_es01_request_charge(request, plain->capacity - before)) {
+            return eski_es01_out_of_memory(error);
+        }
+        if (err == ESK_ERR_AGAIN && plain->size == size) {
+            if (room == 0) {
+                return esk_fail(error, ESK_ERR_TOO_LARGE,
+                                "the body is over %" PRIu64 " bytes, --max-request-body-bytes",
+                                limit);
+            }
+            request->is_malformed = true;
+            return esk_fail(error, ESK_ERR_INVALID,
+                            "the payload is not gzip, or damaged: it is cut short");
+        }
+    }
+    request->is_malformed = err != ESK_OK;
+    return err;
+}
+
+static void on_helper(struct esk_mail *mail) {
+    struct eski_es01_request *request = ESK_CONTAINER(mail, struct eski_es01_request, mail);
+    struct esk_slice payload = esk_buffer_slice(&request->body);
+    request->result = ESK_OK;
+    if (request->inflater) {
+        request->result = inflate_rest(request, &request->error);
+        payload = esk_buffer_slice(&request->plain);
+    }
+    if (request->result == ESK_OK) {
+        request->result = read_records(request, payload, &request->error);
+    }
+    eski_es01_request_back(request, on_prepared);
+}
+
+static void prepare_on_helper(struct eski_es01_request *request) {
+    hold(request, ESKI_ES01_PREPARING);
+    eski_es01_request_to_helper(request, on_helper);
+}
+
+/* --- from the frame --- */
+
+void eski_es01_produce_packed(struct eski_es01_request *request) {
+    struct eski_es01_shard *shard = request->shard;
+    struct esk_slice topic;
+    enum esk_err err = esk_es01_topic_parse(esk_buffer_slice(&shard->inflated), &topic);
+    ESK_ASSERT(err == ESK_OK); /* it was authorised by it */
+    err = eski_es01_set_topic(request, topic, &request->error);
+    if (err != ESK_OK) {
+        eski_es01_fail(request, err, request->error.text);
+        return;
+    }
+    /* The stream goes along with its state and what came out of it so far. */
+    request->inflater = shard->inflater;
+    shard->inflater = NULL;
+    struct esk_buffer empty = request->plain;
+    request->plain = shard->inflated;
+    shard->inflated = empty;
+    shard->inflated.size = 0;
+    prepare_on_helper(request);
+}
+
+void eski_es01_produce(struct eski_es01_client *client, uint32_t id, struct esk_slice payload,
+                       struct eski_es01_request *request) {
+    struct esk_es01_produce head;
+    struct esk_reader records;
+    struct esk_error error;
+    enum esk_err err = esk_es01_produce_parse(payload, &head, &records, &error);
+    if (err == ESK_OK && !head.producer_id.data && !first_held(client, head.topic) &&
+        eski_es01_merge_add(client, id, head.topic, head.record_count,
+                            esk_slice(records.at, esk_reader_left(&records)))) {
+        if (request) {
+            eski_es01_request_destroy(request);
+        }
+        return;
+    }
+    if (!request) {
+        request = eski_es01_request_create(client, id, ESK_ES01_PRODUCE);
+    }
+    if (payload.data != request->body.data) {
+        request->body.size = 0;
+        esk_buffer_append(&request->body, payload.data, payload.size);
+        payload = esk_buffer_slice(&request->body);
+    }
+    request->is_malformed = err != ESK_OK;
+    if (err == ESK_OK) {
+        err = eski_es01_set_topic(request, head.topic, &error);
+    }
+    if (err == ESK_OK && request->charged_bytes == 0 &&
+        !eski_es01_request_charge(request, payload.size)) {
+        err = eski_es01_out_of_memory(&error);
+    }
+    if (err != ESK_OK) {
+        client->is_ending |= request->is_malformed;
+        eski_es01_fail(request, err, error.text);
+    } else if (head.record_count > ESKI_ES01_LOOP_RECORDS_MAX) {
+        prepare_on_helper(request);
+    } else {
+        arrange(request, read_records(request, payload, &request->error));
+    }
+}
