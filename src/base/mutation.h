@@ -54,6 +54,11 @@
     X(SEGMENT_CUT, "recovery cuts a segment to its checkpoint")                                    \
     X(SEGMENT_DAMAGE, "a read of a segment finds a wrong checksum")                                \
     X(RETENTION, "retention removes a segment")                                                    \
+    X(COMPACTION, "compaction writes a segment anew")                                              \
+    X(COMPACTION_MERGE, "compaction makes one segment of several")                                 \
+    X(COMPACTION_MAP_FULL, "compaction goes on with another map")                                  \
+    X(COMPACTION_TOMBSTONE, "a tombstone's time is over")                                          \
+    X(COMPACTION_LEFTOVER, "recovery removes files of a rewriting that a crash cut off")           \
     X(APPLY_NO_SPACE, "apply finds no room")                                                       \
     X(BALLAST_USED, "the ballast makes room for apply")                                            \
     X(RELAXED_FLUSH, "an answer waits for the write only")                                         \

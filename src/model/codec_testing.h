@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The compressing half of each codec, for tests only: the product never compresses a batch. */
+/* The compressing half of each codec as clients of all kinds do it, for tests only: compaction, the
+ * one place that compresses, uses esk_compress. */
 #ifndef ESK_MODEL_CODEC_TESTING_H
 #define ESK_MODEL_CODEC_TESTING_H
 

@@ -35,6 +35,9 @@
 #define ESK_BATCH_LOG_APPEND_TIME 0x08 /* all records have max_timestamp_ms */
 #define ESK_BATCH_TRANSACTIONAL 0x10
 #define ESK_BATCH_CONTROL 0x20 /* the broker's own marks; clients may not send them */
+/* The base timestamp is the time from which on compaction may drop the batch's tombstones. Record
+ * timestamps stay base + delta. */
+#define ESK_BATCH_DELETE_HORIZON 0x40
 
 struct esk_batch_header {
     int64_t base_offset;

@@ -140,5 +140,7 @@ void esk_shard_remove_partitions(struct esk_shard *shard, struct esk_partition_r
     eski_waiting_drop_removed(shard);
     shard->removing++;
     removal->mail.run = remove_files;
-    esk_post(shard->writer, &removal->mail);
+    if (!eski_compaction_defers(shard, removal)) {
+        esk_post(shard->writer, &removal->mail);
+    }
 }

@@ -43,13 +43,15 @@ static enum esk_err take_batch(struct eski_fetch *fetch, uint64_t at, uint64_t g
         return damaged(fetch, fetch->position + at, "a malformed batch");
     }
     /* The checksum does not cover the base offset: the first batch holds the offset asked for, the
-     * others follow without a gap. */
+     * others follow without a gap, or behind one where compaction was. */
     uint64_t base = (uint64_t)header.base_offset;
     uint64_t end = base + (uint64_t)header.last_offset_delta + 1;
     bool wanted = end > fetch->offset;
     bool first = fetch->to == fetch->from;
+    bool gap = first ? base > fetch->offset : base != fetch->next_offset;
+    bool back = !first && base < fetch->next_offset;
     if (base < fetch->base_offset || header.base_offset < 0 || header.last_offset_delta < 0 ||
-        (wanted && (first ? base > fetch->offset : base != fetch->next_offset))) {
+        (wanted && gap && (fetch->revision == 0 || back || end > fetch->end_offset))) {
         return damaged(fetch, fetch->position + at, "a batch out of place");
     }
     if (wanted) {
@@ -93,6 +95,10 @@ enum esk_err eski_fetch_bytes(struct eski_fetch *fetch, unsigned flags) {
         uint64_t left = fetch->bytes_end - fetch->position;
         uint64_t size = fetch->size < left ? fetch->size : left;
         size_t got;
+        if (left == 0 && fetch->revision > 0) {
+            fetch->next_offset = fetch->end_offset;
+            return ESK_OK;
+        }
         if (left == 0) {
             return damaged(fetch, fetch->position, "no batch holds the offset");
         }
@@ -124,19 +130,30 @@ enum esk_err eski_fetch_bytes(struct eski_fetch *fetch, unsigned flags) {
     }
 }
 
+/* Built from the batches while the segment is open, or when compaction has just put the index of
+ * its next revision there. */
+static enum esk_err load_index(struct eski_fetch *fetch) {
+    struct esk_segment_summary summary;
+    if (fetch->sealed) {
+        enum esk_err err = esk_segment_load(fetch->storage, fetch->group_id, fetch->base_offset,
+                                            &summary, &fetch->index, &fetch->error);
+        if (err != ESK_OK || summary.revision == fetch->revision) {
+            return err;
+        }
+    }
+    return esk_index_build(fetch->file, fetch->base_offset, fetch->bytes_end, &fetch->index,
+                           &fetch->error);
+}
+
 enum esk_err eski_fetch_cold(struct eski_fetch *fetch) {
     enum esk_err err = ESK_OK;
     if (fetch->file == NULL) {
-        err = esk_segment_open(fetch->storage, fetch->group_id, fetch->base_offset, &fetch->file,
-                               &fetch->error);
+        err = esk_segment_open_revision(fetch->storage, fetch->group_id, fetch->base_offset,
+                                        fetch->revision, &fetch->file, &fetch->error);
         fetch->opened = err == ESK_OK;
     }
     if (err == ESK_OK && fetch->load_index) {
-        struct esk_segment_summary summary;
-        err = fetch->sealed ? esk_segment_load(fetch->storage, fetch->group_id, fetch->base_offset,
-                                               &summary, &fetch->index, &fetch->error)
-                            : esk_index_build(fetch->file, fetch->base_offset, fetch->bytes_end,
-                                              &fetch->index, &fetch->error);
+        err = load_index(fetch);
         fetch->indexed = err == ESK_OK;
         fetch->position =
             err == ESK_OK ? esk_index_find(&fetch->index, fetch->offset - fetch->base_offset) : 0;

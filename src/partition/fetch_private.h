@@ -16,7 +16,9 @@ struct eski_fetch {
     const struct esk_storage *storage;
     struct esk_shard *shard;
     uint64_t group_id;
-    uint64_t base_offset;     /* of the segment */
+    uint64_t base_offset;     /* of the segment, */
+    uint64_t end_offset;      /* likewise */
+    uint32_t revision;        /* above 0 offsets have gaps */
     struct esk_segment *file; /* a reference, or NULL: to be opened */
     bool opened;
     bool load_index; /* sealed: from its index file; open: built */
@@ -36,7 +38,8 @@ struct eski_fetch {
     struct esk_error error;
 };
 
-/* Reads until at least one batch is found. flags: ESK_READ_NOWAIT in the loop, then ESK_ERR_AGAIN:
+/* Reads until at least one batch is found, or the end of a segment with gaps (to = from, and
+ * next_offset is the next segment's). flags: ESK_READ_NOWAIT in the loop, then ESK_ERR_AGAIN:
  * a helper has to do it. ESK_ERR_CORRUPT: a batch is not what belongs there. */
 enum esk_err eski_fetch_bytes(struct eski_fetch *fetch, unsigned flags);
 /* In a helper: opens the file and loads the index where needed, then reads. */

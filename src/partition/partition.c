@@ -90,6 +90,7 @@ struct eski_segment *eski_segment_add(struct esk_partition *partition, uint64_t 
     segment->base_offset = base_offset;
     segment->end_offset = base_offset;
     segment->timestamp_ms = -1;
+    segment->horizon_ms = ESK_HORIZON_NONE;
     segment->written_timestamp_ms = -1;
     segment->limit_bytes = partition->settings.segment_bytes;
     segment->index_ready = true;
@@ -134,6 +135,26 @@ static void forget_file(struct esk_shard *shard, struct eski_segment *segment) {
         esk_index_fini(&segment->index);
         segment->index_ready = false;
     }
+}
+
+struct eski_segment *eski_segments_replace(struct esk_partition *partition, size_t first,
+                                           size_t count) {
+    ESK_ASSERT(count > 0 && first + count < partition->segment_count);
+    struct eski_segment *segment = partition->segments[first];
+    if (segment->file != NULL) {
+        forget_file(partition->shard, segment);
+    }
+    esk_index_fini(&segment->index);
+    segment->index_ready = false;
+    segment->end_offset = partition->segments[first + count - 1]->end_offset;
+    for (size_t i = first + 1; i < first + count; i++) {
+        segment_destroy(partition->shard, partition->segments[i]);
+    }
+    partition->segment_count -= count - 1;
+    for (size_t i = first + 1; i < partition->segment_count; i++) {
+        partition->segments[i] = partition->segments[i + count - 1];
+    }
+    return segment;
 }
 
 void eski_segment_keep_file(struct esk_shard *shard, struct eski_segment *segment,

@@ -36,6 +36,8 @@ struct esk_partition_settings {
     int64_t retention_ms;    /* -1: unlimited */
     int64_t retention_bytes; /* -1: unlimited */
     bool retention;          /* whether the cleanup policy deletes */
+    bool compaction;         /* whether it compacts */
+    int64_t tombstone_retention_ms;
 };
 
 struct esk_partition_spec {

@@ -24,6 +24,10 @@ void eski_tail_bytes_release(struct esk_shard *shard, uint64_t bytes);
 struct eski_segment *eski_segment_at(const struct esk_partition *partition, uint64_t offset);
 /* Drops the first `count` segments from memory; their files are the caller's business. */
 void eski_segments_drop(struct esk_partition *partition, size_t count);
+/* Makes one segment of `count` from `first` on, which keeps the first's struct; its file, figures
+ * and revision are the caller's to set. */
+struct eski_segment *eski_segments_replace(struct esk_partition *partition, size_t first,
+                                           size_t count);
 void eski_segments_forget(struct esk_partition *partition); /* all; recovery */
 /* Keeps the file for later reads and moves; takes the reference. */
 void eski_segment_keep_file(struct esk_shard *shard, struct eski_segment *segment,
@@ -109,6 +113,17 @@ void eski_reads_wake(struct esk_partition *partition);
 void eski_reads_end(struct esk_partition *partition, enum esk_err err);
 void eski_log_start_applied(struct esk_partition *partition);
 bool eski_retention_runs(const struct esk_shard *shard);
+/* Segments wholly below the last durable checkpoint, which cleaning may touch: how many. */
+size_t eski_settled_segments(const struct esk_partition *partition);
+
+/* --- compact.c --- */
+
+bool eski_compaction_runs(const struct esk_shard *shard);
+void eski_compaction_stop(struct esk_shard *shard); /* soon; it comes back by itself */
+/* A checkpoint of the partition is durable. */
+void eski_compaction_settled(struct esk_partition *partition);
+/* True: a removed partition's files are being worked on; the removal goes on behind that. */
+bool eski_compaction_defers(struct esk_shard *shard, struct esk_partition_removal *removal);
 void eski_shard_fail(struct esk_shard *shard, const struct esk_error *error);
 void eski_shard_step_stop(struct esk_shard *shard);
 

@@ -84,8 +84,8 @@ static void keep(struct eski_fetch *fetch) {
         return;
     }
     struct eski_segment *segment = eski_segment_at(partition, fetch->base_offset);
-    if (segment->base_offset != fetch->base_offset) {
-        return; /* retention dropped it meanwhile */
+    if (segment->base_offset != fetch->base_offset || segment->revision != fetch->revision) {
+        return; /* retention dropped it meanwhile, or compaction wrote it anew */
     }
     if (fetch->opened) {
         eski_segment_keep_file(partition->shard, segment, esk_segment_retain(fetch->file));
@@ -103,8 +103,11 @@ static void keep(struct eski_fetch *fetch) {
 
 static bool is_gone(const struct eski_fetch *fetch) {
     const struct esk_partition *partition = fetch->read->partition;
-    return partition->removed ||
-           eski_segment_at(partition, fetch->base_offset)->base_offset != fetch->base_offset;
+    if (partition->removed) {
+        return true;
+    }
+    const struct eski_segment *segment = eski_segment_at(partition, fetch->base_offset);
+    return segment->base_offset != fetch->base_offset || segment->revision != fetch->revision;
 }
 
 /* Takes over what was found. True: the read goes on. */
@@ -113,7 +116,9 @@ static bool fetched(struct eski_fetch *fetch) {
     enum esk_err err = fetch->err;
     bool gone = is_gone(fetch);
     keep(fetch);
-    if (err == ESK_OK) {
+    if (err == ESK_OK && fetch->to == fetch->from) {
+        read->next_offset = fetch->next_offset; /* a gap up to the segment's end */
+    } else if (err == ESK_OK) {
         uint64_t size = fetch->to - fetch->from;
         add_part(read, fetch->block, fetch->from, size, fetch->records, fetch->next_offset);
     } else if (!gone) {
@@ -156,6 +161,8 @@ static struct eski_fetch *fetch_create(struct esk_read *read, struct eski_segmen
     fetch->storage = partition->shard->options.storage;
     fetch->group_id = partition->group_id;
     fetch->base_offset = segment->base_offset;
+    fetch->end_offset = segment->end_offset;
+    fetch->revision = segment->revision;
     fetch->file = segment->file == NULL ? NULL : esk_segment_retain(segment->file);
     fetch->sealed = segment->stored;
     fetch->load_index = !segment->index_ready;

@@ -33,9 +33,13 @@ static void check_gap(struct esk_partition *partition, uint64_t base_offset) {
     }
 }
 
-static enum esk_err recover_sealed(struct esk_partition *partition, uint64_t base_offset,
+/* files: all of that base offset. */
+static enum esk_err recover_sealed(struct esk_partition *partition,
+                                   const struct esk_segment_file *files, size_t count,
                                    struct esk_error *error) {
     struct esk_segment_summary summary;
+    uint64_t base_offset = files[0].base_offset;
+    size_t named = 0;
     enum esk_err err = esk_segment_load(partition->shard->options.storage, partition->group_id,
                                         base_offset, &summary, NULL, error);
     if (err == ESK_ERR_NOT_FOUND) {
@@ -45,6 +49,14 @@ static enum esk_err recover_sealed(struct esk_partition *partition, uint64_t bas
     if (err != ESK_OK) {
         return err;
     }
+    while (named < count && files[named].revision != summary.revision) {
+        named++;
+    }
+    partition->strays |= count > 1;
+    if (named == count) {
+        leave_gap(partition, base_offset);
+        return ESK_OK;
+    }
     check_gap(partition, base_offset);
     struct eski_segment *segment = eski_segment_add(partition, base_offset);
     segment->end_offset = summary.end_offset;
@@ -52,6 +64,8 @@ static enum esk_err recover_sealed(struct esk_partition *partition, uint64_t bas
     segment->timestamp_ms = segment->written_timestamp_ms = summary.timestamp_ms;
     segment->sealed = segment->stored = segment->on_disk = true;
     segment->index_ready = false;
+    segment->revision = summary.revision;
+    segment->horizon_ms = summary.horizon_ms;
     return ESK_OK;
 }
 
@@ -123,7 +137,8 @@ static enum esk_err drop_below_start(struct esk_partition *partition, struct esk
            partition->segments[count]->end_offset <=
                partition->recovered.checkpoint.segment_offset) {
         err = esk_segment_remove(partition->shard->options.storage, partition->group_id,
-                                 partition->segments[count]->base_offset, error);
+                                 partition->segments[count]->base_offset,
+                                 partition->segments[count]->revision, error);
         count++;
     }
     if (err == ESK_OK && count > 0) {
@@ -132,51 +147,84 @@ static enum esk_err drop_below_start(struct esk_partition *partition, struct esk
     return err;
 }
 
+/* What lies below the checkpoint. A segment that was made of several stands for all of them: what
+ * is left of the others counts for nothing. */
+static enum esk_err recover_below(struct esk_partition *partition,
+                                  const struct esk_segment_file *files, size_t count,
+                                  struct esk_error *error) {
+    bool covered = partition->segment_count > 0 &&
+                   eski_segment_open_one(partition)->end_offset > files[0].base_offset;
+    if (covered || files[0].lone_index) {
+        partition->strays = true;
+        return ESK_OK;
+    }
+    return recover_sealed(partition, files, count, error);
+}
+
 static enum esk_err recover_segments(struct esk_partition *partition, struct esk_error *error) {
     const struct esk_storage *storage = partition->shard->options.storage;
     const struct esk_checkpoint *checkpoint = &partition->checkpoint;
-    uint64_t *offsets = NULL;
+    struct esk_segment_file *files = NULL;
     size_t count = 0;
     bool open_on_disk = false;
-    enum esk_err err = esk_segment_list(storage, partition->group_id, &offsets, &count, error);
+    enum esk_err err = esk_segment_list(storage, partition->group_id, &files, &count, error);
     if (err == ESK_OK && count > 0 && partition->recovered.term == 0) {
-        err = lost(partition, offsets[0], "the journal knows nothing of its group", error);
+        err = lost(partition, files[0].base_offset, "the journal knows nothing of its group",
+                   error);
     }
-    for (size_t i = 0; err == ESK_OK && i < count; i++) {
-        if (offsets[i] < checkpoint->segment_offset) {
-            err = recover_sealed(partition, offsets[i], error);
-        } else if (offsets[i] == checkpoint->segment_offset && checkpoint->segment_bytes > 0) {
+    size_t end;
+    for (size_t i = 0; err == ESK_OK && i < count; i = end) {
+        uint64_t base_offset = files[i].base_offset;
+        for (end = i + 1; end < count && files[end].base_offset == base_offset;) {
+            end++;
+        }
+        if (base_offset < checkpoint->segment_offset) {
+            err = recover_below(partition, &files[i], end - i, error);
+        } else if (files[i].lone_index) {
+            partition->strays = true;
+        } else if (base_offset == checkpoint->segment_offset && checkpoint->segment_bytes > 0) {
             open_on_disk = true; /* else nothing in it counts, maybe not even its header */
         } else {
             partition->voids = true;
-            partition->void_offset = offsets[i];
+            partition->void_offset = base_offset;
         }
     }
-    free(offsets);
+    free(files);
     if (err == ESK_OK) {
         err = recover_open(partition, open_on_disk, error);
     }
     return err;
 }
 
-static bool has_segment(const struct esk_partition *partition, uint64_t base_offset) {
-    const struct eski_segment *segment = eski_segment_at(partition, base_offset);
-    return segment->base_offset == base_offset && segment->on_disk;
+/* Removes a file unless it is a segment's. */
+static enum esk_err drop_if_stray(struct esk_partition *partition,
+                                  const struct esk_segment_file *file, struct esk_error *error) {
+    const struct esk_storage *storage = partition->shard->options.storage;
+    const struct eski_segment *segment = eski_segment_at(partition, file->base_offset);
+    bool known = segment->base_offset == file->base_offset && segment->on_disk;
+    if (known && segment->revision == file->revision) {
+        return ESK_OK;
+    }
+    if (known || file->revision > 0) {
+        ESK_REACHED(COMPACTION_LEFTOVER);
+    }
+    return known ? esk_segment_remove_revision(storage, partition->group_id, file->base_offset,
+                                               file->revision, error)
+                 : esk_segment_remove(storage, partition->group_id, file->base_offset,
+                                      file->revision, error);
 }
 
-/* Removes the files that nothing refers to: what retention had begun to remove, and what was begun
- * behind the checkpoint. */
+/* Removes the files that nothing refers to: what retention had begun to remove, what compaction had
+ * begun to write or replaced, and what was begun behind the checkpoint. */
 static enum esk_err drop_strays(struct esk_partition *partition, struct esk_error *error) {
-    const struct esk_storage *storage = partition->shard->options.storage;
-    uint64_t *offsets = NULL;
+    struct esk_segment_file *files = NULL;
     size_t count = 0;
-    enum esk_err err = esk_segment_list(storage, partition->group_id, &offsets, &count, error);
+    enum esk_err err = esk_segment_list(partition->shard->options.storage, partition->group_id,
+                                        &files, &count, error);
     for (size_t i = 0; err == ESK_OK && i < count; i++) {
-        if (!has_segment(partition, offsets[i])) {
-            err = esk_segment_remove(storage, partition->group_id, offsets[i], error);
-        }
+        err = drop_if_stray(partition, &files[i], error);
     }
-    free(offsets);
+    free(files);
     return err;
 }
 
@@ -197,7 +245,7 @@ enum esk_err eski_partition_ready(struct esk_partition *partition, struct esk_er
             lost(partition, partition->headless ? partition->headless_offset : partition->log_start,
                  "the file or its index is missing", error);
     }
-    if (err == ESK_OK && (partition->headless || partition->voids)) {
+    if (err == ESK_OK && (partition->headless || partition->voids || partition->strays)) {
         err = drop_strays(partition, error);
     }
     partition->submit_offset = partition->next_offset;

@@ -29,13 +29,13 @@ static void remove_file(struct world *world, uint64_t base_offset, const char *s
 }
 
 static uint64_t base_of(struct world *world, size_t segment) {
-    uint64_t *offsets;
+    struct esk_segment_file *files;
     size_t count;
-    assert_int_equal(esk_segment_list(&world->storage.storage, FIRST_GROUP, &offsets, &count, NULL),
+    assert_int_equal(esk_segment_list(&world->storage.storage, FIRST_GROUP, &files, &count, NULL),
                      ESK_OK);
     assert_true(segment + 1 < count);
-    uint64_t base = offsets[segment];
-    free(offsets);
+    uint64_t base = files[segment].base_offset;
+    free(files);
     return base;
 }
 
@@ -108,12 +108,12 @@ static void segments_of_a_group_that_the_journal_does_not_know_stay(void **state
         }
     }
     expect_refused(world, "journal knows nothing");
-    uint64_t *offsets;
+    struct esk_segment_file *files;
     size_t count;
-    assert_int_equal(esk_segment_list(&world->storage.storage, FIRST_GROUP, &offsets, &count, NULL),
+    assert_int_equal(esk_segment_list(&world->storage.storage, FIRST_GROUP, &files, &count, NULL),
                      ESK_OK);
     assert_true(count > 5);
-    free(offsets);
+    free(files);
 }
 
 static void a_journal_that_lost_its_end_is_noticed_and_nothing_cut(void **state) {

@@ -28,12 +28,18 @@ struct eski_retention {
     uint64_t bytes_freed;
 };
 
+/* A file of a dropped segment. */
+struct dropped {
+    uint64_t base_offset;
+    uint32_t revision;
+};
+
 /* Files of dropped segments, for the writer. */
 struct removal {
     struct esk_mail mail;
     struct esk_partition *partition;
     struct esk_shard *shard;
-    uint64_t *base_offsets;
+    struct dropped *files;
     size_t count;
     bool counted; /* a pass waits for it */
     enum esk_err err;
@@ -90,7 +96,7 @@ static void removed(struct esk_mail *mail) {
     }
     eski_partition_let_go(removal->partition);
     bool counted = removal->counted;
-    free(removal->base_offsets);
+    free(removal->files);
     free(removal);
     shard->removing--;
     if (counted) {
@@ -103,21 +109,35 @@ static void removed(struct esk_mail *mail) {
 static void remove_files(struct esk_mail *mail) {
     struct removal *removal = ESK_CONTAINER(mail, struct removal, mail);
     for (size_t i = 0; i < removal->count && removal->err == ESK_OK; i++) {
-        removal->err =
-            esk_segment_remove(removal->shard->options.storage, removal->partition->group_id,
-                               removal->base_offsets[i], &removal->error);
+        removal->err = esk_segment_remove(
+            removal->shard->options.storage, removal->partition->group_id,
+            removal->files[i].base_offset, removal->files[i].revision, &removal->error);
     }
     mail->run = removed;
     esk_post(&removal->shard->loop->executor, mail);
 }
 
-/* Stored segments wholly below the log start and the checkpoint. */
+static bool is_settled(const struct esk_partition *partition, const struct eski_segment *segment) {
+    return segment->stored && (segment->end_offset <= partition->checkpoint.segment_offset ||
+                               ESK_MUTATED(CLEANING_ABOVE_CHECKPOINT));
+}
+
+size_t eski_settled_segments(const struct esk_partition *partition) {
+    size_t count = 0;
+    while (count + 1 < partition->segment_count &&
+           is_settled(partition, partition->segments[count])) {
+        count++;
+    }
+    return count;
+}
+
+/* Settled segments wholly below the log start, up to the first that compaction works on. */
 static size_t droppable(const struct esk_partition *partition) {
     size_t count = 0;
     while (count + 1 < partition->segment_count) {
         const struct eski_segment *segment = partition->segments[count];
-        if (!segment->stored || segment->end_offset > partition->log_start ||
-            segment->end_offset > partition->checkpoint.segment_offset) {
+        if (!is_settled(partition, segment) || segment->end_offset > partition->log_start ||
+            segment->compacting) {
             break;
         }
         count++;
@@ -134,12 +154,12 @@ void eski_log_start_applied(struct esk_partition *partition) {
     struct removal *removal = esk_alloc_zeroed(1, sizeof(*removal));
     removal->partition = partition;
     removal->shard = shard;
-    removal->base_offsets = esk_alloc(count * sizeof(uint64_t));
+    removal->files = esk_alloc(count * sizeof(struct dropped));
     removal->count = count;
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
         const struct eski_segment *segment = partition->segments[i];
-        removal->base_offsets[i] = segment->base_offset;
+        removal->files[i] = (struct dropped){segment->base_offset, segment->revision};
         bytes += segment->bytes;
         esk_counter_add(&shard->metrics.cleanup_records,
                         segment->end_offset - segment->base_offset);
@@ -176,7 +196,7 @@ static uint64_t wanted_start(const struct esk_partition *partition, int64_t now_
         if (!old && !large) {
             break;
         }
-        if (!segment->stored || segment->end_offset > partition->checkpoint.segment_offset) {
+        if (!is_settled(partition, segment)) {
             *unsettled = true;
             break;
         }

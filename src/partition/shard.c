@@ -26,6 +26,7 @@ void eski_shard_fail(struct esk_shard *shard, const struct esk_error *error) {
     if (!shard->failed) {
         shard->failed = true;
         shard->options.failed(shard->options.context, error);
+        eski_compaction_stop(shard);
         eski_waiting_kick(shard);
     }
 }
@@ -50,6 +51,8 @@ enum esk_err esk_shard_recover(const struct esk_shard_options *options, struct e
     esk_list_init(&made->recent);
     esk_list_init(&made->passes);
     esk_list_init(&made->passes_active);
+    esk_list_init(&made->compactions);
+    esk_list_init(&made->compactions_active);
     eski_mover_init(made);
     enum esk_err err = esk_journal_recover(&made->options.journal, &made->recovery, error);
     if (err != ESK_OK) {
@@ -76,6 +79,9 @@ void esk_shard_destroy(struct esk_shard *shard) {
     }
     if (shard->writer != NULL) {
         esk_worker_destroy(shard->platform, shard->writer);
+    }
+    if (shard->cleaner != NULL) {
+        esk_worker_destroy(shard->platform, shard->cleaner);
     }
     esk_u64_map_fini(&shard->partitions);
     esk_u64_map_fini(&shard->producers);
@@ -173,8 +179,8 @@ void eski_shard_step_stop(struct esk_shard *shard) {
     bool settled = shard->failed || !shard->started || !esk_shard_has_space(shard) ||
                    (esk_list_empty(&shard->waiting) && shard->checkpoints_out == 0 &&
                     (eski_mover_idle(shard) || shard->mover_stuck));
-    if (!settled || eski_retention_runs(shard) || shard->moving || shard->growing ||
-        shard->removing > 0) {
+    if (!settled || eski_retention_runs(shard) || eski_compaction_runs(shard) ||
+        shard->moving || shard->growing || shard->removing > 0) {
         eski_mover_kick(shard);
         return;
     }
@@ -186,6 +192,7 @@ void eski_shard_step_stop(struct esk_shard *shard) {
 
 void esk_shard_end_waits(struct esk_shard *shard) {
     shard->no_waits = true;
+    eski_compaction_stop(shard);
     size_t position = 0;
     uint64_t group_id;
     void *partition;

@@ -25,6 +25,7 @@ struct esk_shard_options {
     uint64_t producer_bytes_max;        /* of windows of this shard's producers; 0: no bound */
     uint64_t move_bytes;                /* a tail of this size is moved to its segment */
     unsigned open_files_max;            /* segment files held open between uses */
+    uint64_t key_map_bytes;             /* for compaction, while a pass has work */
     const struct esk_log *log;
     void (*failed)(void *context, const struct esk_error *error); /* in the loop, once */
     void *context;
@@ -104,6 +105,19 @@ struct esk_retention_pass {
 };
 void esk_shard_run_retention(struct esk_shard *shard, struct esk_retention_pass *pass);
 
+/* One compaction pass over this shard's partitions, likewise; done when the files that went are
+ * gone. */
+struct esk_compaction_pass {
+    void (*done)(struct esk_compaction_pass *pass);
+    bool everything; /* all that can be done, sealed segments settled first; false: what is worth
+                      * its while */
+    uint64_t segments_compacted; /* out */
+    uint64_t records_removed;    /* out */
+    uint64_t bytes_freed;        /* out */
+    struct esk_link link;        /* internal */
+};
+void esk_shard_run_compaction(struct esk_shard *shard, struct esk_compaction_pass *pass);
+
 /* Counters of a shard for metrics; any thread. */
 struct esk_shard_metrics {
     struct esk_journal_metrics journal;
@@ -113,6 +127,9 @@ struct esk_shard_metrics {
     struct esk_counter cleanup_passes;
     struct esk_counter cleanup_bytes;
     struct esk_counter cleanup_records;
+    struct esk_counter compaction_passes;
+    struct esk_counter compaction_bytes;
+    struct esk_counter compaction_records;
 };
 const struct esk_shard_metrics *esk_shard_metrics(const struct esk_shard *shard);
 

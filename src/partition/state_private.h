@@ -26,6 +26,9 @@ struct eski_segment {
     bool stored;      /* sealed, and its file, index and names are durable */
     bool on_disk;     /* its file exists */
     bool index_ready; /* index has every batch up to `indexed` */
+    uint32_t revision;  /* how often compaction wrote it anew: then offsets have gaps */
+    bool compacting;    /* right now: retention leaves its files alone */
+    int64_t horizon_ms; /* when the first of its tombstones may go, or ESK_HORIZON_NONE */
     struct esk_index index;
     struct esk_segment *file; /* open, or NULL */
     struct esk_link recent;   /* in the shard's list of open files */
@@ -106,6 +109,7 @@ struct esk_partition {
     bool headless;            /* recovery: files below the first segment were on their way out, */
     uint64_t headless_offset; /* of which this one is missing or has no index */
     bool uncut;               /* recovery: the checkpoint's open segment is not cut to it yet */
+    bool strays;              /* recovery: there are files that no index names */
     bool voids;               /* recovery: there are files behind it; */
     uint64_t void_offset;     /* the last of them */
     struct esk_group_state recovered; /* term and vote as the journal had them */
@@ -165,6 +169,10 @@ struct esk_shard {
     struct esk_link passes;        /* retention: waiting */
     struct esk_link passes_active; /* and served by the pass that runs */
     struct eski_retention *retention;
+    struct esk_executor *cleaner;         /* compaction; made by the first pass that has work */
+    struct esk_link compactions;          /* passes of compaction: waiting */
+    struct esk_link compactions_active;   /* and served by the one that runs */
+    struct eski_compaction *compaction;
 
     void (*done)(void *context); /* of start or stop */
     void *done_context;

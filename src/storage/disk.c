@@ -7,6 +7,7 @@
 #include "base/mutation.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define SHRINK_STEP_BYTES (8u << 20) /* architecture, "What was measured": 10 ms at worst */
@@ -20,6 +21,15 @@ char *eski_file_path(const struct esk_storage *storage, uint64_t group_id, uint6
                      const char *suffix) {
     return esk_text_format("%s/%016" PRIx64 "/%020" PRIu64 "%s", storage->folder, group_id, number,
                            suffix);
+}
+
+char *eski_segment_path(const struct esk_storage *storage, uint64_t group_id, uint64_t base_offset,
+                        uint32_t revision) {
+    char suffix[32] = ESKI_SEGMENT_SUFFIX;
+    if (revision > 0) {
+        snprintf(suffix, sizeof(suffix), ".%08" PRIx32 ESKI_SEGMENT_SUFFIX, revision);
+    }
+    return eski_file_path(storage, group_id, base_offset, suffix);
 }
 
 char *eski_folder_of(const char *path) {
@@ -42,6 +52,22 @@ bool eski_name_parse(const char *name, unsigned base, const char *suffix, uint64
     errno = 0;
     *number = strtoull(text, NULL, (int)base);
     return errno == 0;
+}
+
+bool eski_rewritten_name_parse(const char *name, uint64_t *base_offset, uint32_t *revision) {
+    size_t digits = strspn(name, "0123456789");
+    if (digits != 20 || name[20] != '.' || strspn(name + 21, "0123456789abcdef") != 8 ||
+        strcmp(name + 29, ESKI_SEGMENT_SUFFIX) != 0) {
+        return false;
+    }
+    char text[24];
+    memcpy(text, name, 20);
+    text[20] = '\0';
+    if (!eski_name_parse(text, 10, "", base_offset)) {
+        return false;
+    }
+    *revision = (uint32_t)strtoul(name + 21, NULL, 16);
+    return *revision > 0;
 }
 
 struct numbers {

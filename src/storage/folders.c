@@ -20,56 +20,129 @@ static enum esk_err remove_named(const struct sweep *sweep, const char *name) {
     return err;
 }
 
-static enum esk_err sweep_temporary(void *context, const char *name) {
+static bool is_temporary(const char *name) {
     size_t length = strlen(name);
     size_t suffix = sizeof(ESKI_TEMPORARY_SUFFIX) - 1;
-    if (length < suffix || strcmp(name + length - suffix, ESKI_TEMPORARY_SUFFIX) != 0) {
-        return ESK_OK;
-    }
+    return length >= suffix && strcmp(name + length - suffix, ESKI_TEMPORARY_SUFFIX) == 0;
+}
+
+static enum esk_err sweep_any(void *context, const char *name, bool is_folder) {
+    (void)is_folder;
     return remove_named(context, name);
 }
 
-static enum esk_err sweep_any(void *context, const char *name) {
-    return remove_named(context, name);
+/* --- segments --- */
+
+struct listing {
+    struct sweep sweep;
+    struct esk_segment_file *files;
+    size_t count;
+    size_t capacity;
+};
+
+static enum esk_err visit_file(void *context, const char *name, bool is_folder) {
+    struct listing *listing = context;
+    struct esk_segment_file file = {0};
+    if (is_folder) {
+        return ESK_OK;
+    }
+    if (is_temporary(name)) {
+        return remove_named(&listing->sweep, name);
+    }
+    file.lone_index = eski_name_parse(name, 10, ESKI_INDEX_SUFFIX, &file.base_offset);
+    if (!file.lone_index && !eski_name_parse(name, 10, ESKI_SEGMENT_SUFFIX, &file.base_offset) &&
+        !eski_rewritten_name_parse(name, &file.base_offset, &file.revision)) {
+        return ESK_OK;
+    }
+    if (listing->count == listing->capacity) {
+        listing->capacity = listing->capacity == 0 ? 16 : listing->capacity * 2;
+        listing->files = esk_realloc(listing->files, listing->capacity * sizeof(file));
+    }
+    listing->files[listing->count++] = file;
+    return ESK_OK;
+}
+
+/* Indexes behind the batches of their base offset. */
+static int compare_files(const void *a, const void *b) {
+    const struct esk_segment_file *left = a;
+    const struct esk_segment_file *right = b;
+    if (left->base_offset != right->base_offset) {
+        return left->base_offset < right->base_offset ? -1 : 1;
+    }
+    if (left->lone_index != right->lone_index) {
+        return left->lone_index ? 1 : -1;
+    }
+    return left->revision < right->revision ? -1 : left->revision > right->revision;
 }
 
 enum esk_err esk_segment_list(const struct esk_storage *storage, uint64_t group_id,
-                              uint64_t **offsets, size_t *count, struct esk_error *error) {
+                              struct esk_segment_file **files, size_t *count,
+                              struct esk_error *error) {
     char *folder = eski_group_path(storage, group_id);
-    struct sweep sweep = {storage, folder, error};
-    enum esk_err err = eski_folder_numbers(storage->platform, folder, 10, ESKI_SEGMENT_SUFFIX,
-                                           false, offsets, count, sweep_temporary, &sweep, error);
+    struct listing listing = {.sweep = {storage, folder, error}};
+    enum esk_err err = esk_folder_list(storage->platform, folder, visit_file, &listing, error);
     free(folder);
-    return err;
+    if (err != ESK_OK && err != ESK_ERR_NOT_FOUND) {
+        free(listing.files);
+        return err;
+    }
+    size_t kept = 0;
+    if (listing.count > 0) {
+        qsort(listing.files, listing.count, sizeof(*listing.files), compare_files);
+    }
+    for (size_t i = 0; i < listing.count; i++) {
+        const struct esk_segment_file *file = &listing.files[i];
+        bool alone = kept == 0 || listing.files[kept - 1].base_offset != file->base_offset;
+        if (!file->lone_index || alone) {
+            listing.files[kept++] = *file;
+        }
+    }
+    *files = listing.files;
+    *count = kept;
+    return ESK_OK;
 }
 
-enum esk_err esk_segment_remove(const struct esk_storage *storage, uint64_t group_id,
-                                uint64_t base_offset, struct esk_error *error) {
-    char *index = eski_file_path(storage, group_id, base_offset, ESKI_INDEX_SUFFIX);
-    char *path = eski_file_path(storage, group_id, base_offset, ESKI_SEGMENT_SUFFIX);
-    /* The index first: without its segment nothing would ever look for it. */
-    enum esk_err err = eski_storage_path_remove(storage->platform, index, error);
-    if (err == ESK_OK) {
-        err = esk_pool_give(storage->pool, path, group_id, base_offset, error);
-    }
+enum esk_err esk_segment_remove_revision(const struct esk_storage *storage, uint64_t group_id,
+                                         uint64_t base_offset, uint32_t revision,
+                                         struct esk_error *error) {
+    char *path = eski_segment_path(storage, group_id, base_offset, revision);
+    enum esk_err err = esk_pool_give(storage->pool, path, group_id, base_offset, revision, error);
     if (err != ESK_OK) {
         esk_wrap(error, "remove %s", path);
     }
     free(path);
+    return err;
+}
+
+enum esk_err esk_segment_remove(const struct esk_storage *storage, uint64_t group_id,
+                                uint64_t base_offset, uint32_t revision, struct esk_error *error) {
+    char *index = eski_file_path(storage, group_id, base_offset, ESKI_INDEX_SUFFIX);
+    /* The index first: what is left without it is known to be on its way out. */
+    enum esk_err err = eski_storage_path_remove(storage->platform, index, error);
+    if (err == ESK_OK) {
+        err = esk_segment_remove_revision(storage, group_id, base_offset, revision, error);
+    } else {
+        esk_wrap(error, "remove %s", index);
+    }
     free(index);
     return err;
 }
 
+/* --- groups --- */
+
 enum esk_err esk_group_files_remove(const struct esk_storage *storage, uint64_t group_id,
                                     struct esk_error *error) {
     char *folder = eski_group_path(storage, group_id);
-    uint64_t *offsets = NULL;
+    struct esk_segment_file *files = NULL;
     size_t count = 0;
     struct sweep sweep = {storage, folder, error};
-    enum esk_err err = eski_folder_numbers(storage->platform, folder, 10, ESKI_SEGMENT_SUFFIX,
-                                           false, &offsets, &count, sweep_any, &sweep, error);
+    enum esk_err err = esk_segment_list(storage, group_id, &files, &count, error);
     for (size_t i = 0; err == ESK_OK && i < count; i++) {
-        err = esk_segment_remove(storage, group_id, offsets[i], error);
+        err = esk_segment_remove(storage, group_id, files[i].base_offset, files[i].revision, error);
+    }
+    if (err == ESK_OK) {
+        err = esk_folder_list(storage->platform, folder, sweep_any, &sweep, error);
+        err = err == ESK_ERR_NOT_FOUND ? ESK_OK : err;
     }
     if (err == ESK_OK) {
         err = eski_storage_path_remove(storage->platform, folder, error);
@@ -79,7 +152,7 @@ enum esk_err esk_group_files_remove(const struct esk_storage *storage, uint64_t 
     } else { /* also when it was missing: a crash may have come before this */
         err = eski_storage_folder_sync(storage->platform, storage->folder, error);
     }
-    free(offsets);
+    free(files);
     free(folder);
     return err;
 }

@@ -36,11 +36,11 @@ static void make_file(struct fixture *fixture, const char *path) {
 
 static void segments_are_listed_in_order_of_offset(void **state) {
     struct fixture *fixture = *state;
-    uint64_t *offsets = NULL;
+    struct esk_segment_file *files = NULL;
     size_t count = 9;
-    assert_int_equal(esk_segment_list(&fixture->storage, GROUP, &offsets, &count, NULL), ESK_OK);
+    assert_int_equal(esk_segment_list(&fixture->storage, GROUP, &files, &count, NULL), ESK_OK);
     assert_int_equal(count, 0);
-    free(offsets);
+    free(files);
     make_segment(fixture, GROUP, UINT64_MAX);
     make_segment(fixture, GROUP, 100);
     make_segment(fixture, GROUP, 9);
@@ -49,17 +49,29 @@ static void segments_are_listed_in_order_of_offset(void **state) {
         "/9.segment",                        /* not our form */
         "/00000000000000000009.segment.bak", /* somebody's copy */
         "/00000000000000000009.index",
+        "/00000000000000000050.index", /* without its segment */
+        "/00000000000000000100.0000000a.segment",
+        "/00000000000000000100.00000002.segment",
+        "/00000000000000000100.00000000.segment", /* revision 0 has no number */
+        "/00000000000000000100.0000000A.segment",
     };
-    for (size_t i = 0; i < 4; i++) {
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
         char *path = esk_text_format(FOLDER "%s", others[i]);
         make_file(fixture, path);
         free(path);
     }
     make_file(fixture, FOLDER "/00000000000000000009.index" ESKI_TEMPORARY_SUFFIX);
-    assert_int_equal(esk_segment_list(&fixture->storage, GROUP, &offsets, &count, NULL), ESK_OK);
-    assert_int_equal(count, 3);
-    assert_true(offsets[0] == 9 && offsets[1] == 100 && offsets[2] == UINT64_MAX);
-    free(offsets);
+    assert_int_equal(esk_segment_list(&fixture->storage, GROUP, &files, &count, NULL), ESK_OK);
+    const struct esk_segment_file expected[] = {{9, 0, false},    {50, 0, true},
+                                                {100, 0, false},  {100, 2, false},
+                                                {100, 10, false}, {UINT64_MAX, 0, false}};
+    assert_int_equal(count, sizeof(expected) / sizeof(expected[0]));
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(files[i].base_offset, expected[i].base_offset);
+        assert_int_equal(files[i].revision, expected[i].revision);
+        assert_int_equal(files[i].lone_index, expected[i].lone_index);
+    }
+    free(files);
     assert_false(
         fake_disk_has(&fixture->disk, FOLDER "/00000000000000000009.index" ESKI_TEMPORARY_SUFFIX));
     assert_true(fake_disk_has(&fixture->disk, FOLDER "/9.segment"));

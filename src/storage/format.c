@@ -18,24 +18,25 @@ static const uint8_t segment_magic[8] = {'E', 'S', 'K', 'S', 'E', 'G', 'M', 'T'}
 static const uint8_t index_magic[8] = {'E', 'S', 'K', 'I', 'N', 'D', 'E', 'X'};
 static const uint8_t snapshot_magic[8] = {'E', 'S', 'K', 'S', 'N', 'A', 'P', 'S'};
 
-static void prefix_encode(uint8_t *bytes, const uint8_t magic[8], uint32_t crc) {
+static void prefix_encode(uint8_t *bytes, const uint8_t magic[8], uint32_t version, uint32_t crc) {
     memcpy(bytes, magic, 8);
-    esk_store_u32(bytes + AT_VERSION, ESKI_FORMAT_VERSION);
+    esk_store_u32(bytes + AT_VERSION, version);
     esk_store_u32(bytes + AT_CRC, crc);
 }
 
-/* bytes hold at least a prefix. */
-static enum esk_err prefix_check(struct esk_slice bytes, const uint8_t magic[8], const char *path,
-                                 const char *what, struct esk_error *error) {
+/* bytes hold at least a prefix. Versions 1 to version_max are known. */
+static enum esk_err prefix_check(struct esk_slice bytes, const uint8_t magic[8],
+                                 uint32_t version_max, const char *path, const char *what,
+                                 struct esk_error *error) {
     if (memcmp(bytes.data, magic, 8) != 0) {
         return esk_fail(error, ESK_ERR_CORRUPT, "%s: not %s: its first 8 bytes are wrong", path,
                         what);
     }
     uint32_t version = esk_load_u32(bytes.data + AT_VERSION);
-    if (version != ESKI_FORMAT_VERSION) {
+    if (version < 1 || version > version_max) {
         return esk_fail(error, ESK_ERR_VERSION,
-                        "%s: %s of version %" PRIu32 "; this program knows version %d", path, what,
-                        version, ESKI_FORMAT_VERSION);
+                        "%s: %s of version %" PRIu32 "; this program knows versions up to %" PRIu32,
+                        path, what, version, version_max);
     }
     uint32_t stored = esk_load_u32(bytes.data + AT_CRC);
     uint32_t crc = esk_crc32c(0, bytes.data + ESKI_PREFIX_BYTES, bytes.size - ESKI_PREFIX_BYTES);
@@ -47,6 +48,11 @@ static enum esk_err prefix_check(struct esk_slice bytes, const uint8_t magic[8],
     return ESK_OK;
 }
 
+/* What was never rewritten keeps the first version, which older programs read. */
+static uint32_t version_of(uint32_t revision) {
+    return revision == 0 ? ESKI_FORMAT_VERSION : ESKI_FORMAT_VERSION_REWRITTEN;
+}
+
 void eski_segment_header_encode(uint8_t bytes[ESK_SEGMENT_HEADER_BYTES],
                                 const struct eski_segment_header *header) {
     memset(bytes, 0, ESK_SEGMENT_HEADER_BYTES);
@@ -54,16 +60,17 @@ void eski_segment_header_encode(uint8_t bytes[ESK_SEGMENT_HEADER_BYTES],
     esk_store_u64(bytes + 24, header->group_id);
     esk_store_u64(bytes + 32, header->base_offset);
     esk_store_u32(bytes + 40, (uint32_t)header->use);
+    esk_store_u32(bytes + 44, header->revision);
     prefix_encode(
-        bytes, segment_magic,
+        bytes, segment_magic, version_of(header->revision),
         esk_crc32c(0, bytes + ESKI_PREFIX_BYTES, ESK_SEGMENT_HEADER_BYTES - ESKI_PREFIX_BYTES));
 }
 
 enum esk_err eski_segment_header_parse(const uint8_t *bytes, const char *path,
                                        struct eski_segment_header *header,
                                        struct esk_error *error) {
-    enum esk_err err = prefix_check(esk_slice(bytes, ESK_SEGMENT_HEADER_BYTES), segment_magic, path,
-                                    "a segment", error);
+    enum esk_err err = prefix_check(esk_slice(bytes, ESK_SEGMENT_HEADER_BYTES), segment_magic,
+                                    ESKI_FORMAT_VERSION_REWRITTEN, path, "a segment", error);
     if (err != ESK_OK) {
         return err;
     }
@@ -77,13 +84,20 @@ enum esk_err eski_segment_header_parse(const uint8_t *bytes, const char *path,
         .group_id = esk_load_u64(bytes + 24),
         .base_offset = esk_load_u64(bytes + 32),
         .use = (enum eski_use)use,
+        .revision = esk_load_u32(bytes + 44),
     };
     return ESK_OK;
 }
 
+static size_t index_header_bytes(uint32_t version) {
+    return version == ESKI_FORMAT_VERSION ? ESKI_INDEX_HEADER_BYTES
+                                          : ESKI_INDEX_HEADER_BYTES_REWRITTEN;
+}
+
 void eski_index_encode(struct esk_buffer *buffer, uint64_t group_id,
                        const struct esk_segment_summary *summary, const struct esk_index *index) {
-    size_t size = ESKI_INDEX_HEADER_BYTES + index->count * ESKI_INDEX_ENTRY_BYTES;
+    size_t header_size = index_header_bytes(version_of(summary->revision));
+    size_t size = header_size + index->count * ESKI_INDEX_ENTRY_BYTES;
     ESK_ASSERT(size <= ESKI_INDEX_FILE_BYTES_MAX);
     uint8_t *bytes = esk_buffer_grow(buffer, size);
     esk_store_u64(bytes + 16, group_id);
@@ -92,19 +106,24 @@ void eski_index_encode(struct esk_buffer *buffer, uint64_t group_id,
     esk_store_u64(bytes + 40, summary->bytes);
     esk_store_u64(bytes + 48, (uint64_t)summary->timestamp_ms);
     esk_store_u32(bytes + 56, (uint32_t)index->count);
-    uint8_t *at = bytes + ESKI_INDEX_HEADER_BYTES;
+    if (summary->revision > 0) {
+        esk_store_u32(bytes + 60, summary->revision);
+        esk_store_u64(bytes + 64, (uint64_t)summary->horizon_ms);
+    }
+    uint8_t *at = bytes + header_size;
     for (size_t i = 0; i < index->count; i++, at += ESKI_INDEX_ENTRY_BYTES) {
         esk_store_u32(at, index->entries[i].offset_delta);
         esk_store_u32(at + 4, index->entries[i].position);
         esk_store_u64(at + 8, (uint64_t)index->entries[i].timestamp_ms);
     }
-    prefix_encode(bytes, index_magic,
+    prefix_encode(bytes, index_magic, version_of(summary->revision),
                   esk_crc32c(0, bytes + ESKI_PREFIX_BYTES, size - ESKI_PREFIX_BYTES));
     buffer->size += size;
 }
 
+/* Of the bytes behind the header. */
 static struct esk_index_entry index_entry(struct esk_slice bytes, size_t i) {
-    const uint8_t *at = bytes.data + ESKI_INDEX_HEADER_BYTES + i * ESKI_INDEX_ENTRY_BYTES;
+    const uint8_t *at = bytes.data + i * ESKI_INDEX_ENTRY_BYTES;
     return (struct esk_index_entry){
         .offset_delta = esk_load_u32(at),
         .position = esk_load_u32(at + 4),
@@ -135,12 +154,15 @@ enum esk_err eski_index_parse(struct esk_slice bytes, const char *path, uint64_t
         return esk_fail(error, ESK_ERR_CORRUPT, "%s: %zu bytes are too short for an index file",
                         path, bytes.size);
     }
-    enum esk_err err = prefix_check(bytes, index_magic, path, "an index file", error);
+    enum esk_err err = prefix_check(bytes, index_magic, ESKI_FORMAT_VERSION_REWRITTEN, path,
+                                    "an index file", error);
     if (err != ESK_OK) {
         return err;
     }
     uint64_t count = esk_load_u32(bytes.data + 56);
-    if (bytes.size != ESKI_INDEX_HEADER_BYTES + count * ESKI_INDEX_ENTRY_BYTES) {
+    uint32_t version = esk_load_u32(bytes.data + AT_VERSION);
+    size_t header_size = index_header_bytes(version);
+    if (bytes.size != header_size + count * ESKI_INDEX_ENTRY_BYTES) {
         return esk_fail(error, ESK_ERR_CORRUPT, "%s: %zu bytes do not hold %" PRIu64 " entries",
                         path, bytes.size, count);
     }
@@ -149,12 +171,18 @@ enum esk_err eski_index_parse(struct esk_slice bytes, const char *path, uint64_t
         .end_offset = esk_load_u64(bytes.data + 32),
         .bytes = esk_load_u64(bytes.data + 40),
         .timestamp_ms = (int64_t)esk_load_u64(bytes.data + 48),
+        .horizon_ms = ESK_HORIZON_NONE,
     };
+    if (version != ESKI_FORMAT_VERSION) {
+        found.revision = esk_load_u32(bytes.data + 60);
+        found.horizon_ms = (int64_t)esk_load_u64(bytes.data + 64);
+    }
     if (found.end_offset < found.base_offset || found.bytes > INT64_MAX) {
         return esk_fail(error, ESK_ERR_CORRUPT, "%s: impossible offsets or size", path);
     }
+    struct esk_slice entries = esk_slice(bytes.data + header_size, bytes.size - header_size);
     for (size_t i = 0; i < count; i++) {
-        if (!index_entry_fits(bytes, i, &found)) {
+        if (!index_entry_fits(entries, i, &found)) {
             return esk_fail(error, ESK_ERR_CORRUPT, "%s: entry %zu is out of order or range", path,
                             i);
         }
@@ -166,7 +194,7 @@ enum esk_err eski_index_parse(struct esk_slice bytes, const char *path, uint64_t
         index->count = index->capacity = (size_t)count;
         index->timestamp_ms = found.timestamp_ms;
         for (size_t i = 0; i < count; i++) {
-            index->entries[i] = index_entry(bytes, i);
+            index->entries[i] = index_entry(entries, i);
         }
     }
     return ESK_OK;
@@ -180,7 +208,8 @@ void eski_snapshot_encode(uint8_t bytes[ESKI_SNAPSHOT_HEADER_BYTES],
     esk_store_u64(bytes + 40, payload.size);
     uint32_t crc =
         esk_crc32c(0, bytes + ESKI_PREFIX_BYTES, ESKI_SNAPSHOT_HEADER_BYTES - ESKI_PREFIX_BYTES);
-    prefix_encode(bytes, snapshot_magic, esk_crc32c(crc, payload.data, payload.size));
+    prefix_encode(bytes, snapshot_magic, ESKI_FORMAT_VERSION,
+                  esk_crc32c(crc, payload.data, payload.size));
 }
 
 enum esk_err eski_snapshot_parse(struct esk_slice bytes, const char *path,
@@ -190,7 +219,8 @@ enum esk_err eski_snapshot_parse(struct esk_slice bytes, const char *path,
         return esk_fail(error, ESK_ERR_CORRUPT, "%s: %zu bytes are too short for a snapshot", path,
                         bytes.size);
     }
-    enum esk_err err = prefix_check(bytes, snapshot_magic, path, "a snapshot", error);
+    enum esk_err err =
+        prefix_check(bytes, snapshot_magic, ESKI_FORMAT_VERSION, path, "a snapshot", error);
     if (err != ESK_OK) {
         return err;
     }

@@ -29,12 +29,18 @@ static void load(struct golden *golden, const char *name) {
     fclose(file);
 }
 
-static const struct esk_segment_summary summary = {1234567, 1234999, 65536, 1700000000123};
+static const struct esk_segment_summary summary = {1234567,       1234999,          65536,
+                                                   1700000000123, ESK_HORIZON_NONE, 0};
 
 static struct esk_index_entry entries[] = {
     {0, 0, 1700000000001}, {40, 4100, 1700000000100}, {431, 60000, 1700000000123}};
 
-static const struct eski_segment_header segment_header = {3, GROUP, 1234567, ESKI_USE_SEGMENT};
+static const struct eski_segment_header segment_header = {3, GROUP, 1234567, ESKI_USE_SEGMENT, 0};
+/* Of a segment that was written anew. */
+static const struct esk_segment_summary summary_2 = {1234567,       1234999,       65536,
+                                                     1700000000123, 1700000000999, 0x1234};
+static const struct eski_segment_header segment_header_2 = {3, GROUP, 1234567, ESKI_USE_SEGMENT,
+                                                            0x1234};
 static const struct eski_snapshot_header snapshot_header = {GROUP, 77, 5};
 
 static enum esk_err parse_segment(struct esk_slice bytes, struct esk_error *error) {
@@ -66,7 +72,9 @@ static const struct {
     enum esk_err (*parse)(struct esk_slice bytes, struct esk_error *error);
 } formats[] = {
     {"segment-header-v1.bin", parse_segment},
+    {"segment-header-v2.bin", parse_segment},
     {"index-v1.bin", parse_index},
+    {"index-v2.bin", parse_index},
     {"snapshot-v1.bin", parse_snapshot},
 };
 #define FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -96,6 +104,45 @@ static void encoding_gives_the_golden_bytes(void **state) {
     assert_memory_equal(bytes, golden.bytes, ESKI_SNAPSHOT_HEADER_BYTES);
 }
 
+static void expect_summary(const struct esk_segment_summary *found,
+                           const struct esk_segment_summary *expected) {
+    assert_int_equal(found->base_offset, expected->base_offset);
+    assert_int_equal(found->end_offset, expected->end_offset);
+    assert_int_equal(found->bytes, expected->bytes);
+    assert_int_equal(found->timestamp_ms, expected->timestamp_ms);
+    assert_int_equal(found->horizon_ms, expected->horizon_ms);
+    assert_int_equal(found->revision, expected->revision);
+}
+
+static void revisions_have_a_version_of_their_own(void **state) {
+    (void)state;
+    struct golden golden;
+    uint8_t bytes[ESK_SEGMENT_HEADER_BYTES];
+    struct eski_segment_header header;
+    load(&golden, "segment-header-v2.bin");
+    eski_segment_header_encode(bytes, &segment_header_2);
+    assert_memory_equal(bytes, golden.bytes, sizeof(bytes));
+    assert_int_equal(eski_segment_header_parse(golden.bytes, "file", &header, NULL), ESK_OK);
+    assert_memory_equal(&header, &segment_header_2, sizeof(header));
+
+    load(&golden, "index-v2.bin");
+    struct esk_index index = {entries, 3, 3, summary_2.timestamp_ms};
+    struct esk_buffer buffer;
+    esk_buffer_init(&buffer);
+    eski_index_encode(&buffer, GROUP, &summary_2, &index);
+    assert_int_equal(buffer.size, golden.size);
+    assert_memory_equal(buffer.data, golden.bytes, golden.size);
+    uint64_t group = 0;
+    struct esk_segment_summary found;
+    esk_index_init(&index);
+    assert_int_equal(
+        eski_index_parse(esk_buffer_slice(&buffer), "file", &group, &found, &index, NULL), ESK_OK);
+    expect_summary(&found, &summary_2);
+    assert_memory_equal(index.entries, entries, sizeof(entries));
+    esk_index_fini(&index);
+    esk_buffer_fini(&buffer);
+}
+
 static void golden_files_are_read(void **state) {
     (void)state;
     struct golden golden;
@@ -113,7 +160,7 @@ static void golden_files_are_read(void **state) {
                                       &index, NULL),
                      ESK_OK);
     assert_true(group == GROUP);
-    assert_memory_equal(&found, &summary, sizeof(found));
+    expect_summary(&found, &summary);
     assert_int_equal(index.count, 3);
     assert_memory_equal(index.entries, entries, sizeof(entries));
     esk_index_fini(&index);
@@ -149,7 +196,7 @@ static void every_flipped_bit_is_noticed(void **state) {
 
 static void every_shorter_and_longer_file_is_noticed(void **state) {
     (void)state;
-    for (size_t f = 1; f < FORMATS; f++) {
+    for (size_t f = 2; f < FORMATS; f++) { /* but segments, which are longer */
         struct golden golden;
         load(&golden, formats[f].name);
         for (size_t size = 0; size < golden.size; size++) {
@@ -174,7 +221,7 @@ static void an_unknown_version_is_named_with_the_known_one(void **state) {
         assert_int_equal(formats[f].parse(esk_slice(golden.bytes, golden.size), &error),
                          ESK_ERR_VERSION);
         assert_non_null(strstr(error.text, "file: "));
-        assert_non_null(strstr(error.text, "of version 9; this program knows version 1"));
+        assert_non_null(strstr(error.text, "of version 9; this program knows versions up to "));
     }
 }
 
@@ -212,6 +259,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encoding_gives_the_golden_bytes),
         cmocka_unit_test(golden_files_are_read),
+        cmocka_unit_test(revisions_have_a_version_of_their_own),
         cmocka_unit_test(every_flipped_bit_is_noticed),
         cmocka_unit_test(every_shorter_and_longer_file_is_noticed),
         cmocka_unit_test(an_unknown_version_is_named_with_the_known_one),

@@ -286,7 +286,7 @@ static void enter(struct esk_pool *pool, uint64_t number, uint64_t bytes,
     for (struct esk_link *link = head->next; link != head; link = link->next) {
         struct esk_segment *segment = ESK_CONTAINER(link, struct esk_segment, link);
         if (segment->group_id == header->group_id && segment->base_offset == header->base_offset &&
-            !segment->entry) {
+            segment->revision == header->revision && !segment->entry) {
             segment->entry = entry;
             entry->readers++;
         }
@@ -317,7 +317,7 @@ static enum esk_err keep(struct esk_pool *pool, struct esk_file *file, const cha
 }
 
 enum esk_err esk_pool_give(struct esk_pool *pool, const char *path, uint64_t group_id,
-                           uint64_t base_offset, struct esk_error *error) {
+                           uint64_t base_offset, uint32_t revision, struct esk_error *error) {
     struct esk_file *file = NULL;
     enum esk_err err =
         esk_file_open(pool->platform, path, ESK_FILE_READ | ESK_FILE_WRITE, &file, error);
@@ -330,7 +330,8 @@ enum esk_err esk_pool_give(struct esk_pool *pool, const char *path, uint64_t gro
     if (err == ESK_OK && bytes >= pool->limit_bytes / FILES_MAX) {
         err = read_header(file, path, &header, error);
     }
-    bool own = header.group_id == group_id && header.base_offset == base_offset;
+    bool own = header.group_id == group_id && header.base_offset == base_offset &&
+               header.revision == revision;
     if (err == ESK_OK && header.use == ESKI_USE_SEGMENT && own) {
         err = keep(pool, file, path, bytes, &header, error);
     } else if (err == ESK_OK || says_nothing_usable(err)) {

@@ -51,7 +51,7 @@ static bool reads_only(struct esk_segment *segment, uint8_t byte, size_t size) {
 }
 
 static enum esk_err remove_segment(struct fixture *fixture, uint64_t group, uint64_t base) {
-    return esk_segment_remove(&fixture->storage, group, base, &fixture->error);
+    return esk_segment_remove(&fixture->storage, group, base, 0, &fixture->error);
 }
 
 static bool take(struct fixture *fixture, const char *path) {
@@ -208,12 +208,12 @@ static void a_full_disk_lets_a_file_go_that_it_cannot_keep(void **state) {
             assert_int_equal(err, ESK_ERR_NO_SPACE);
             assert_int_equal(remove_segment(fixture, GROUP, n), ESK_OK);
         }
-        uint64_t *offsets = NULL;
+        struct esk_segment_file *files = NULL;
         size_t count = 1;
-        assert_int_equal(esk_segment_list(&fixture->storage, GROUP, &offsets, &count, NULL),
+        assert_int_equal(esk_segment_list(&fixture->storage, GROUP, &files, &count, NULL),
                          ESK_OK);
         assert_int_equal(count, 0);
-        free(offsets);
+        free(files);
         if (!failed) {
             assert_true(n > 4);
             return;
@@ -250,7 +250,7 @@ static void *use(void *context) {
         struct esk_segment *segment = create(fixture, user->id, i % 3, user->id, 500);
         struct esk_segment *reader = NULL;
         if (esk_segment_open(&fixture->storage, user->id, i % 3, &reader, NULL) != ESK_OK ||
-            esk_segment_remove(&fixture->storage, user->id, i % 3, NULL) != ESK_OK) {
+            esk_segment_remove(&fixture->storage, user->id, i % 3, 0, NULL) != ESK_OK) {
             return user;
         }
         esk_segment_release(segment);

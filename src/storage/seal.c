@@ -6,7 +6,8 @@
 #include <stdlib.h>
 
 /* A recycled file is longer than what it now holds. */
-static enum esk_err trim(struct esk_segment *segment, uint64_t bytes, struct esk_error *error) {
+enum esk_err eski_segment_trim(struct esk_segment *segment, uint64_t bytes,
+                               struct esk_error *error) {
     uint64_t size = 0;
     enum esk_err err = esk_file_size(segment->file, &size, error);
     if (err == ESK_OK) {
@@ -39,7 +40,7 @@ enum esk_err esk_segment_seal(const struct esk_storage *storage, uint64_t group_
     char *path = eski_file_path(storage, group_id, summary->base_offset, ESKI_INDEX_SUFFIX);
     enum esk_err err = eski_file_replace(storage, group_id, path, &slice, 1, error);
     if (err == ESK_OK) {
-        err = trim(segment, summary->bytes, error);
+        err = eski_segment_trim(segment, summary->bytes, error);
     }
     free(path);
     esk_buffer_fini(&bytes);

@@ -15,13 +15,14 @@
 static const uint8_t end_mark[ESKI_END_MARK_BYTES];
 
 static struct esk_segment *segment_new(const struct esk_storage *storage, uint64_t group_id,
-                                       uint64_t base_offset) {
+                                       uint64_t base_offset, uint32_t revision) {
     struct esk_segment *segment = esk_alloc_zeroed(1, sizeof(*segment));
     atomic_init(&segment->references, 1);
     segment->storage = storage;
     segment->group_id = group_id;
     segment->base_offset = base_offset;
-    segment->path = eski_file_path(storage, group_id, base_offset, ESKI_SEGMENT_SUFFIX);
+    segment->revision = revision;
+    segment->path = eski_segment_path(storage, group_id, base_offset, revision);
     eski_pool_attach(storage->pool, segment);
     return segment;
 }
@@ -95,6 +96,7 @@ static enum esk_err make(struct esk_segment *segment, struct esk_error *error) {
                                               .group_id = segment->group_id,
                                               .base_offset = segment->base_offset,
                                               .use = ESKI_USE_SEGMENT,
+                                              .revision = segment->revision,
                                           });
         const struct esk_slice slices[] = {esk_slice(bytes, sizeof(bytes)),
                                            esk_slice(end_mark, sizeof(end_mark))};
@@ -108,10 +110,10 @@ static enum esk_err make(struct esk_segment *segment, struct esk_error *error) {
     return err;
 }
 
-enum esk_err esk_segment_create(const struct esk_storage *storage, uint64_t group_id,
-                                uint64_t base_offset, struct esk_segment **result,
-                                struct esk_error *error) {
-    struct esk_segment *segment = segment_new(storage, group_id, base_offset);
+enum esk_err esk_segment_create_revision(const struct esk_storage *storage, uint64_t group_id,
+                                         uint64_t base_offset, uint32_t revision,
+                                         struct esk_segment **result, struct esk_error *error) {
+    struct esk_segment *segment = segment_new(storage, group_id, base_offset, revision);
     unsigned tries = 0;
     enum esk_err err;
     do {
@@ -124,6 +126,12 @@ enum esk_err esk_segment_create(const struct esk_storage *storage, uint64_t grou
     }
     *result = segment;
     return ESK_OK;
+}
+
+enum esk_err esk_segment_create(const struct esk_storage *storage, uint64_t group_id,
+                                uint64_t base_offset, struct esk_segment **segment,
+                                struct esk_error *error) {
+    return esk_segment_create_revision(storage, group_id, base_offset, 0, segment, error);
 }
 
 enum esk_err esk_segment_sync_names(const struct esk_storage *storage, uint64_t group_id,
@@ -154,20 +162,21 @@ static enum esk_err check_header(struct esk_segment *segment, struct esk_error *
         return err;
     }
     if (header.use != ESKI_USE_SEGMENT || header.group_id != segment->group_id ||
-        header.base_offset != segment->base_offset) {
+        header.base_offset != segment->base_offset || header.revision != segment->revision) {
         return esk_fail(error, ESK_ERR_CORRUPT,
-                        "%s: its header is %s of group %016" PRIx64 ", base offset %" PRIu64,
+                        "%s: its header is %s of group %016" PRIx64 ", base offset %" PRIu64
+                        ", revision %" PRIu32,
                         segment->path,
                         header.use == ESKI_USE_POOLED ? "a free file, once" : "a segment",
-                        header.group_id, header.base_offset);
+                        header.group_id, header.base_offset, header.revision);
     }
     return ESK_OK;
 }
 
-enum esk_err esk_segment_open(const struct esk_storage *storage, uint64_t group_id,
-                              uint64_t base_offset, struct esk_segment **result,
-                              struct esk_error *error) {
-    struct esk_segment *segment = segment_new(storage, group_id, base_offset);
+enum esk_err esk_segment_open_revision(const struct esk_storage *storage, uint64_t group_id,
+                                       uint64_t base_offset, uint32_t revision,
+                                       struct esk_segment **result, struct esk_error *error) {
+    struct esk_segment *segment = segment_new(storage, group_id, base_offset, revision);
     enum esk_err err = esk_file_open(storage->platform, segment->path,
                                      ESK_FILE_READ | ESK_FILE_WRITE, &segment->file, error);
     if (err == ESK_OK) {
@@ -179,6 +188,12 @@ enum esk_err esk_segment_open(const struct esk_storage *storage, uint64_t group_
     }
     *result = segment;
     return ESK_OK;
+}
+
+enum esk_err esk_segment_open(const struct esk_storage *storage, uint64_t group_id,
+                              uint64_t base_offset, struct esk_segment **segment,
+                              struct esk_error *error) {
+    return esk_segment_open_revision(storage, group_id, base_offset, 0, segment, error);
 }
 
 /* Where an append stands: `skip` bytes into slice `next`. */

@@ -45,6 +45,12 @@ void esk_segment_release(
 enum esk_err esk_segment_create(const struct esk_storage *storage, uint64_t group_id,
                                 uint64_t base_offset, struct esk_segment **segment,
                                 struct esk_error *error);
+/* The same, for a segment that is written anew (compaction): revision 0 is as it was written first,
+ * the next one is the last one's plus 1, and each has a file name of its own. Which of them counts
+ * is what the index file says: storing that (esk_segment_seal) is the switch. */
+enum esk_err esk_segment_create_revision(const struct esk_storage *storage, uint64_t group_id,
+                                         uint64_t base_offset, uint32_t revision,
+                                         struct esk_segment **segment, struct esk_error *error);
 /* Syncs the group's folder, and its parent when any group's folder is new. */
 enum esk_err esk_segment_sync_names(const struct esk_storage *storage, uint64_t group_id,
                                     struct esk_error *error);
@@ -52,6 +58,10 @@ enum esk_err esk_segment_sync_names(const struct esk_storage *storage, uint64_t 
 enum esk_err esk_segment_open(const struct esk_storage *storage, uint64_t group_id,
                               uint64_t base_offset, struct esk_segment **segment,
                               struct esk_error *error);
+
+enum esk_err esk_segment_open_revision(const struct esk_storage *storage, uint64_t group_id,
+                                       uint64_t base_offset, uint32_t revision,
+                                       struct esk_segment **segment, struct esk_error *error);
 
 /* Writes whole batches at position, in slices of ESK_SEGMENT_WRITE_BYTES with pause_ns between
  * them, and the end mark behind. On an error nothing counts; the same range may be written again.
@@ -97,12 +107,16 @@ uint64_t esk_index_find(const struct esk_index *index, uint64_t offset_delta);
 enum esk_err esk_index_build(struct esk_segment *segment, uint64_t base_offset, uint64_t bytes_end,
                              struct esk_index *index, struct esk_error *error);
 
+#define ESK_HORIZON_NONE (-1)
+
 /* What is known of a sealed segment: the head of its index file. */
 struct esk_segment_summary {
     uint64_t base_offset;
     uint64_t end_offset;  /* base offset of the next segment */
     uint64_t bytes;       /* batch bytes */
     int64_t timestamp_ms; /* newest record; -1: no record */
+    int64_t horizon_ms;   /* when the first of its tombstones may go; ESK_HORIZON_NONE */
+    uint32_t revision;    /* how often it was written anew: names its file */
 };
 /* Writes the index file of a segment whose batches are all written; then cuts a longer (pooled)
  * file to its end. Sync the names afterwards. Replaces an index file that is there (a crash
@@ -119,14 +133,25 @@ enum esk_err esk_segment_load(const struct esk_storage *storage, uint64_t group_
 
 /* --- folders --- */
 
-/* Base offsets of the group's segment files, ascending; *offsets is owned, free(). A missing folder
- * has none. Unknown file names are ignored, temporary ones removed. */
+/* A file of a segment: its batches, or an index without any. */
+struct esk_segment_file {
+    uint64_t base_offset;
+    uint32_t revision;
+    bool lone_index;
+};
+/* The group's segment files, ascending by base offset and revision; *files is owned, free(). A
+ * missing folder has none. Unknown file names are ignored, temporary ones removed. */
 enum esk_err esk_segment_list(const struct esk_storage *storage, uint64_t group_id,
-                              uint64_t **offsets, size_t *count, struct esk_error *error);
+                              struct esk_segment_file **files, size_t *count,
+                              struct esk_error *error);
 /* The file goes to the pool or, stepwise, away; its index too (first: after a crash in between the
  * segment is there without it). A missing one is fine. Handles still open keep reading. */
 enum esk_err esk_segment_remove(const struct esk_storage *storage, uint64_t group_id,
-                                uint64_t base_offset, struct esk_error *error);
+                                uint64_t base_offset, uint32_t revision, struct esk_error *error);
+/* Its batches only: the index is that of another revision. */
+enum esk_err esk_segment_remove_revision(const struct esk_storage *storage, uint64_t group_id,
+                                         uint64_t base_offset, uint32_t revision,
+                                         struct esk_error *error);
 /* Everything of the group, snapshots too, and its folder, durably. A missing folder is fine. */
 enum esk_err esk_group_files_remove(const struct esk_storage *storage, uint64_t group_id,
                                     struct esk_error *error);
@@ -138,6 +163,15 @@ enum esk_err esk_group_files_list(const struct esk_storage *storage, uint64_t **
 /* Renames the group's folder into <data-dir>/lost: for folders that the catalogue does not know. */
 enum esk_err esk_group_files_set_aside(const struct esk_storage *storage, uint64_t group_id,
                                        struct esk_error *error);
+
+/* --- how far a group's log is compacted --- */
+
+/* Below this offset every key is there once. Stored behind the rewriting that made it so; a lost or
+ * damaged one reads as 0 and costs a pass over all. */
+enum esk_err esk_cleaned_store(const struct esk_storage *storage, uint64_t group_id,
+                               uint64_t offset, struct esk_error *error);
+enum esk_err esk_cleaned_load(const struct esk_storage *storage, uint64_t group_id,
+                              uint64_t *offset, struct esk_error *error);
 
 /* --- snapshots of groups whose state is a map --- */
 

@@ -18,6 +18,7 @@ struct esk_segment {
     char *path;
     uint64_t group_id;
     uint64_t base_offset;
+    uint32_t revision;
     struct esk_link link;          /* the pool's: among the open ones; guarded by its lock */
     struct eski_pool_entry *entry; /* the pool's: set once the file went there; likewise */
 };
@@ -25,8 +26,10 @@ struct esk_segment {
 /* --- formats (format.c) --- */
 
 #define ESKI_FORMAT_VERSION 1
-#define ESKI_PREFIX_BYTES 16 /* magic 8, version 4, CRC-32C of everything behind it 4 */
+#define ESKI_FORMAT_VERSION_REWRITTEN 2 /* of segments and indexes with a revision */
+#define ESKI_PREFIX_BYTES 16            /* magic 8, version 4, CRC-32C of everything behind it 4 */
 #define ESKI_INDEX_HEADER_BYTES 60
+#define ESKI_INDEX_HEADER_BYTES_REWRITTEN 72
 #define ESKI_INDEX_ENTRY_BYTES 16
 #define ESKI_INDEX_FILE_BYTES_MAX (32u << 20) /* 4 GiB of positions, an entry per 4 KiB, twice */
 #define ESKI_SNAPSHOT_HEADER_BYTES 48
@@ -43,6 +46,7 @@ struct eski_segment_header {
     uint64_t group_id;
     uint64_t base_offset;
     enum eski_use use;
+    uint32_t revision;
 };
 
 struct eski_snapshot_header {
@@ -74,13 +78,18 @@ enum esk_err eski_snapshot_parse(struct esk_slice bytes, const char *path,
 char *eski_group_path(const struct esk_storage *storage, uint64_t group_id); /* all owned */
 char *eski_file_path(const struct esk_storage *storage, uint64_t group_id, uint64_t number,
                      const char *suffix);
+char *eski_segment_path(const struct esk_storage *storage, uint64_t group_id, uint64_t base_offset,
+                        uint32_t revision);
 char *eski_folder_of(const char *path);
 #define ESKI_SEGMENT_SUFFIX ".segment"
 #define ESKI_INDEX_SUFFIX ".index"
 #define ESKI_SNAPSHOT_SUFFIX ".snapshot"
+#define ESKI_CLEANED_NAME "cleaned"
 #define ESKI_TEMPORARY_SUFFIX ".new"
 /* Whether name is `digits` digits of that base and the suffix; false above 2^64-1 too. */
 bool eski_name_parse(const char *name, unsigned base, const char *suffix, uint64_t *number);
+/* Whether name is that of a rewritten segment: 20 digits, a point, 8 hex digits, the suffix. */
+bool eski_rewritten_name_parse(const char *name, uint64_t *base_offset, uint32_t *revision);
 
 /* The numbers in the names of a folder; a missing folder has none. Names that do not fit go to
  * `other` (may be NULL). *numbers is owned, ascending. */
@@ -102,6 +111,9 @@ enum esk_err eski_group_folder_make(const struct esk_storage *storage, uint64_t 
  * renames it over path. The name is not synced. On an error path is as it was. */
 enum esk_err eski_file_replace(const struct esk_storage *storage, uint64_t group_id,
                                const char *path, const struct esk_slice *slices, size_t count,
+                               struct esk_error *error);
+/* Cuts a recycled file behind the end mark of its batch bytes. */
+enum esk_err eski_segment_trim(struct esk_segment *segment, uint64_t bytes,
                                struct esk_error *error);
 /* Cuts a file to `to` bytes in steps with pauses: freeing much at once stalls the journal. */
 enum esk_err eski_file_shrink(struct esk_platform *platform, struct esk_file *file, uint64_t from,

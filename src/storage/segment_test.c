@@ -142,7 +142,7 @@ static void syncs_cover_the_file_and_every_name(void **state) {
     assert_int_equal(fixture->disk.syncs, before + 2);
 }
 
-static const struct esk_segment_summary summary10 = {0, 10, 6000, 90};
+static const struct esk_segment_summary summary10 = {0, 10, 6000, 90, ESK_HORIZON_NONE, 0};
 
 static void add_entries(struct esk_index *index) {
     esk_index_init(index);
@@ -245,7 +245,7 @@ static void make_removed(struct fixture *fixture, uint64_t base, size_t size, ui
     struct esk_segment *segment = create(fixture, base);
     append(segment, 0, bytes, size);
     esk_segment_release(segment);
-    assert_int_equal(esk_segment_remove(&fixture->storage, GROUP, base, NULL), ESK_OK);
+    assert_int_equal(esk_segment_remove(&fixture->storage, GROUP, base, 0, NULL), ESK_OK);
     free(bytes);
 }
 
@@ -359,7 +359,7 @@ static enum esk_err live(struct fixture *fixture) {
             esk_segment_release(segment);
         }
         if (err == ESK_OK && round == 0) {
-            err = esk_segment_remove(storage, GROUP, 0, error);
+            err = esk_segment_remove(storage, GROUP, 0, 0, error);
         }
         if (err != ESK_OK) {
             break;
