@@ -15,6 +15,7 @@ void esk_broker_options_init(struct esk_broker_options *options) {
         .fetch_records_max = 10000,
         .fetch_bytes_max = 8u << 20,
         .retention_interval_ms = 60000,
+        .compaction_interval_ms = 300000,
         .journal_file_bytes = 64u << 20,
         .journal_held_bytes_max = 512u << 20,
         .journal_frame_bytes_max = 1u << 20,
@@ -61,6 +62,8 @@ struct esk_partition_settings eski_partition_settings(const struct esk_topic_con
         .retention_ms = config->retention_ms,
         .retention_bytes = config->retention_bytes,
         .retention = (config->cleanup_policy & ESK_CLEANUP_DELETE) != 0,
+        .compaction = (config->cleanup_policy & ESK_CLEANUP_COMPACT) != 0,
+        .tombstone_retention_ms = config->tombstone_retention_ms,
     };
 }
 

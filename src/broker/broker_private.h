@@ -25,6 +25,8 @@ struct esk_broker_shard {
     bool changing;           /* the first of them is on its way */
     struct esk_timer retention_timer;
     struct esk_retention_pass retention_pass;
+    struct esk_timer compaction_timer;
+    struct esk_compaction_pass compaction_pass;
     /* Begun in this shard and not answered yet, changes of topics, passes: a stop waits for them.
      */
     unsigned operations;
@@ -77,7 +79,8 @@ static inline void eski_post(struct esk_broker_shard *to, struct esk_mail *mail,
 void eski_topic_delete_again(struct esk_broker_shard *shard, uint64_t first_group);
 
 /* retention.c */
-void eski_retention_start(struct esk_broker_shard *shard);
+void eski_cleaning_start(struct esk_broker_shard *shard);
+void eski_cleaning_stop(struct esk_broker_shard *shard);
 
 /* scrape.c: the shard's registry, before the loops run. */
 void eski_metrics_start(struct esk_broker_shard *shard);

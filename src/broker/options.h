@@ -24,6 +24,8 @@ struct esk_broker_options {
     uint32_t fetch_records_max;
     uint64_t fetch_bytes_max;
     uint64_t retention_interval_ms;
+    uint64_t compaction_interval_ms;
+    uint64_t key_map_bytes; /* of compaction, over all shards; 0: a part of memory_bytes */
 
     uint64_t journal_file_bytes;     /* 64 MiB */
     uint64_t journal_held_bytes_max; /* 512 MiB over all shards */

@@ -286,6 +286,7 @@ void esk_broker_metrics(struct esk_broker_shard *shard, struct esk_metrics_scrap
 void eski_metrics_start(struct esk_broker_shard *shard) {
     const struct esk_shard_metrics *metrics = esk_shard_metrics(shard->log);
     static const char *const policy[] = {"delete"};
+    static const char *const compact[] = {"compact"};
     shard->metrics = esk_metrics_create(shard->index);
     esk_metrics_add(shard->metrics, ESK_METRIC_JOURNAL_FLUSHES_TOTAL, NULL,
                     &metrics->journal.flushes);
@@ -299,4 +300,10 @@ void eski_metrics_start(struct esk_broker_shard *shard) {
                     &metrics->cleanup_records);
     esk_metrics_add(shard->metrics, ESK_METRIC_CLEANUP_REMOVED_BYTES_TOTAL, policy,
                     &metrics->cleanup_bytes);
+    esk_metrics_add(shard->metrics, ESK_METRIC_CLEANUP_PASSES_TOTAL, compact,
+                    &metrics->compaction_passes);
+    esk_metrics_add(shard->metrics, ESK_METRIC_CLEANUP_REMOVED_RECORDS_TOTAL, compact,
+                    &metrics->compaction_records);
+    esk_metrics_add(shard->metrics, ESK_METRIC_CLEANUP_REMOVED_BYTES_TOTAL, compact,
+                    &metrics->compaction_bytes);
 }

@@ -17,6 +17,8 @@
 
 #define TAIL_SHARE 2             /* of the memory budget: half for memory tails */
 #define REQUEST_SHARE 4          /* a quarter for requests in flight */
+#define KEY_MAP_SHARE 16         /* a sixteenth for compaction, */
+#define KEY_MAP_BYTES_MAX (UINT64_C(128) << 20) /* but not more: 4 million keys at a time */
 #define MOVE_BYTES (512u << 10)  /* a tail of this size is worth a write of its own */
 #define OPEN_FILES_MAX 1024      /* segment files a shard keeps open */
 #define POLL_NS UINT64_C(100000) /* how often a start or stop looks at its loops: 0.1 ms */
@@ -36,6 +38,14 @@ static void shard_failed(void *context, const struct esk_error *error) {
             broker->options.failed(broker->options.context, error);
         }
     }
+}
+
+static uint64_t key_map_bytes(const struct esk_broker_options *options) {
+    if (options->key_map_bytes > 0) {
+        return options->key_map_bytes;
+    }
+    uint64_t share = options->memory_bytes / KEY_MAP_SHARE;
+    return share < KEY_MAP_BYTES_MAX ? share : KEY_MAP_BYTES_MAX;
 }
 
 static void shard_options(struct esk_broker *broker, uint32_t index, const char *journal,
@@ -63,6 +73,7 @@ static void shard_options(struct esk_broker *broker, uint32_t index, const char 
         .tail_bytes_max = share,
         .move_bytes = MOVE_BYTES < share / 8 ? MOVE_BYTES : share / 8,
         .open_files_max = OPEN_FILES_MAX,
+        .key_map_bytes = key_map_bytes(given) / broker->shard_count,
         .log = given->log,
         .failed = shard_failed,
         .context = broker,
@@ -390,7 +401,7 @@ static void serve_run(struct esk_mail *mail) {
     if (shard->index == 0) {
         resume_deletions(shard);
     }
-    eski_retention_start(shard);
+    eski_cleaning_start(shard);
     atomic_fetch_sub(&shard->broker->waiting, 1);
 }
 
@@ -558,7 +569,7 @@ enum esk_err esk_broker_start(const struct esk_broker_options *options, struct e
 static void drain_run(struct esk_mail *mail) {
     struct esk_broker_shard *shard = ESK_CONTAINER(mail, struct esk_broker_shard, mail);
     shard->stopping = true;
-    esk_timer_stop(shard->loop, &shard->retention_timer);
+    eski_cleaning_stop(shard);
     esk_shard_end_waits(shard->log);
     atomic_fetch_add(&shard->broker->operations, shard->operations);
     atomic_fetch_add(&shard->broker->full, !esk_shard_has_space(shard->log));

@@ -126,6 +126,7 @@ static enum esk_err start_broker(struct startup *startup, struct esk_error *erro
     options.fetch_records_max = (uint32_t)number(startup, ESK_OPTION_MAX_FETCH_RECORDS);
     options.fetch_bytes_max = number(startup, ESK_OPTION_MAX_FETCH_BYTES);
     options.retention_interval_ms = number(startup, ESK_OPTION_RETENTION_INTERVAL);
+    options.compaction_interval_ms = number(startup, ESK_OPTION_COMPACTION_INTERVAL);
     options.failed = on_broker_failed;
     return esk_broker_start(&options, &startup->broker, error);
 }
