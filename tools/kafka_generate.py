@@ -213,6 +213,7 @@ class Generator:
         spec = spec if spec.get('root') else self.declared[spec['name']]
         flexible = has(self.definition['flexibleVersions'], version)
         plain, tagged, untouched, other_tags = [], [], False, 0
+        tagged_names = []  # in the order of the struct's members
         for field in spec['fields']:
             is_tagged = has(field.get('taggedVersions'), version)
             present = has(field.get('versions', field.get('taggedVersions')), version)
@@ -221,6 +222,7 @@ class Generator:
                 if 'tag' in field:
                     other_tags |= 1 << field['tag']
             elif is_tagged:
+                tagged_names.append(snake(field['name']))
                 tagged.append((field['tag'], self.op(spec, field, version, flexible, True)))
             else:
                 plain.append(self.op(spec, field, version, flexible, False))
@@ -229,7 +231,8 @@ class Generator:
         key = (name, tuple(plain), tuple(tagged), flexible, other_tags)
         if key not in self.layout_index:
             self.layout_index[key] = len(self.layouts)
-            self.layouts.append((name, spec['name'], plain, tagged, flexible, other_tags,
+            self.layouts.append((name, spec['name'], plain, tagged, tagged_names, flexible,
+                                 other_tags,
                                  untouched or bool(tagged) or
                                  (not flexible and self.definition['flexibleVersions'] != 'none')))
         return self.layout_index[key]
@@ -243,14 +246,17 @@ class Generator:
                    'static const struct esk_kafka_op no_ops[] = {{.field = NULL}};\n\n')
         rows = []
         for index, layout in enumerate(self.layouts):
-            name, title, plain, tagged, flexible, other, partial = layout
+            name, title, plain, tagged, tagged_names, flexible, other, partial = layout
             if plain or tagged:
                 out.append(f'static const struct esk_kafka_op ops_{index}[] = {{\n    '
                            + ',\n    '.join(plain + tagged) + '};\n')
             ops = f'ops_{index}' if plain or tagged else 'no_ops'
             tags = f'offsetof(struct {name}, unknown_tags)' if flexible else '0'
+            first, last = (tagged_names[0], tagged_names[-1]) if tagged_names else (None, None)
+            span = (f'offsetof(struct {name}, {first}), offsetof(struct {name}, {last}) + '
+                    f'sizeof(((struct {name} *)0)->{last})' if first else '0, 0')
             rows.append(f'    {{{ops}, {len(plain)}, {len(tagged)}, {str(flexible).lower()}, '
-                        f'{str(partial).lower()}, {other}, {tags}, sizeof(struct {name}), '
+                        f'{str(partial).lower()}, {other}, {tags}, {span}, sizeof(struct {name}), '
                         f'&{name}_default, "{title}"}},\n')
         out.append('\nstatic const struct esk_kafka_layout layouts[] = {\n' + ''.join(rows)
                    + '};\n\n')

@@ -269,6 +269,10 @@ static bool encode_tags(struct encoder *e, const struct esk_kafka_layout *layout
 /* A bit for each tagged member that is not at its default. */
 static inline uint32_t known_tags(const struct esk_kafka_layout *layout, const uint8_t *body) {
     uint32_t known = 0;
+    if (memcmp(body + layout->tagged_begin,
+               (const uint8_t *)layout->defaults + layout->tagged_begin,
+               layout->tagged_end - layout->tagged_begin) == 0)
+        return 0; /* the usual case */
     const struct esk_kafka_op *tagged = layout->ops + layout->plain_count;
     for (unsigned i = 0; i < layout->tagged_count; i++)
         if (memcmp(body + tagged[i].offset, (const uint8_t *)layout->defaults + tagged[i].offset,

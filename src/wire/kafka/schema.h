@@ -58,10 +58,12 @@ struct esk_kafka_layout {
     const struct esk_kafka_op *ops; /* plain fields in wire order, then tagged ones by tag */
     uint16_t plain_count;
     uint16_t tagged_count;
-    bool flexible;        /* ends in a tagged section */
-    bool partial;         /* some members are not always on the wire and take their defaults */
-    uint32_t other_tags;  /* a bit per tag that only other versions have; it is refused here */
-    uint32_t tags_offset; /* of unknown_tags in the C struct, bytes; 0 when not flexible */
+    bool flexible;         /* ends in a tagged section */
+    bool partial;          /* some members are not always on the wire and take their defaults */
+    uint32_t other_tags;   /* a bit per tag that only other versions have; it is refused here */
+    uint32_t tags_offset;  /* of unknown_tags in the C struct, bytes; 0 when not flexible */
+    uint32_t tagged_begin; /* where the members of tagged fields lie in the C struct, bytes, */
+    uint32_t tagged_end;   /* perhaps with others between them */
     uint32_t struct_bytes;
     const void *defaults; /* a C struct with every member at its default */
     const char *name;
