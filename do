@@ -15,7 +15,7 @@ usage: ./do COMMAND
   fuzz TARGET [ARGS] fuzz one target of tests/fuzz until it fails or is stopped
   sim [SEED]         simulate: one seed, or 2,000 fresh ones
   format             format all C sources
-  install [PREFIX]   install programs, manual page and completion, below /usr/local by default
+  install [PREFIX]   install programs, manuals, completion, libesker; below /usr/local by default
 TEXT
 }
 
@@ -200,13 +200,13 @@ format)
 install)
     case ${1:-} in
     -*)
-        echo "usage: ./do install [PREFIX]   below /usr/local by default: the programs, the manual"
-        echo "page of esk and its completion for bash"
+        echo "usage: ./do install [PREFIX]   below /usr/local by default: the programs, their"
+        echo "manual pages, completion for bash, zsh and fish, and libesker with its headers"
         exit 0
         ;;
     esac
     packages build
-    compile release esker esk
+    compile release esker esk libesker libesker_static
     cmake --install "$root/build/release" --prefix "${1:-/usr/local}"
     ;;
 help | --help | -h)
