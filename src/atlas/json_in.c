@@ -268,6 +268,22 @@ static void default_header(const struct esk_atlas_input *input, struct esk_buffe
     }
 }
 
+/* A request's header must say what its line says: nobody else could read the bytes. */
+static enum esk_err check_header(const struct esk_atlas_input *input, const uint8_t *header,
+                                 struct esk_error *error) {
+    if (input->message->type != ESK_KAFKA_REQUEST)
+        return ESK_OK;
+    int16_t api_key = (int16_t)esk_load_u16(header);
+    int16_t version = (int16_t)esk_load_u16(header + 2);
+    if (api_key != input->message->api_key)
+        return esk_fail(error, ESK_ERR_INVALID, "RequestApiKey: expected %d, found %d",
+                        input->message->api_key, api_key);
+    return version == input->version
+               ? ESK_OK
+               : esk_fail(error, ESK_ERR_INVALID, "RequestApiVersion: expected %d, found %d",
+                          input->version, version);
+}
+
 static enum esk_err put_message(const struct esk_atlas_input *input, struct reader *r,
                                 const struct esk_json_value *root, struct esk_buffer *output) {
     const struct esk_kafka_message *message = input->message;
@@ -279,7 +295,8 @@ static enum esk_err put_message(const struct esk_atlas_input *input, struct read
         if (!esk_json_find(root, "header", &part))
             default_header(input, output);
         else if (put_struct(r, esk_kafka_header_layout(message, input->version, NULL), &part,
-                            output) != ESK_OK)
+                            output) != ESK_OK ||
+                 check_header(input, output->data + start + 4, r->error) != ESK_OK)
             return ESK_ERR_INVALID;
     } else if (message->type == ESK_KAFKA_COORDINATOR_KEY) {
         esk_buffer_u16(output, (uint16_t)message->api_key);

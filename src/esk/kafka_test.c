@@ -123,6 +123,15 @@ static void lines_are_answered_one_by_one(void **state) {
                                  "error: AllocateProducerIds request v0: brokerId: expected an "
                                  "int32\n"));
     free(text);
+    text = RUN("request ApiVersions 0 {\"header\":{\"requestApiKey\":19,\"requestApiVersion\":0},"
+               "\"body\":{}}\n"
+               "request ApiVersions 0 {\"header\":{\"requestApiKey\":18,\"requestApiVersion\":3},"
+               "\"body\":{}}\n",
+               1, "encode", "--lines");
+    assert_string_equal(text,
+                        "error: ApiVersions request v0: RequestApiKey: expected 18, found 19\n"
+                        "error: ApiVersions request v0: RequestApiVersion: expected 0, found 3\n");
+    free(text);
     /* Floats and uuids keep their value. */
     text = RUN("response DescribeClientQuotas 1 {\"header\":{\"correlationId\":0},\"body\":{"
                "\"throttleTimeMs\":0,\"errorCode\":0,\"errorMessage\":null,\"entries\":[{\"entity\""
