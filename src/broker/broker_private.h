@@ -24,6 +24,7 @@ struct esk_broker_shard {
     struct esk_link changes; /* shard 0: catalogue changes in line */
     bool changing;           /* the first of them is on its way */
     struct esk_timer retention_timer;
+    struct esk_timer producers_timer; /* shard 0's */
     struct esk_retention_pass retention_pass;
     struct esk_timer compaction_timer;
     struct esk_compaction_pass compaction_pass;

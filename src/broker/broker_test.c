@@ -142,6 +142,7 @@ static enum esk_err produce(struct scene *scene, const char *topic, uint64_t num
     uint8_t value[100] = {0};
     esk_store_u64(value, number);
     struct esk_produce_record record = {.value = esk_slice(value, sizeof(value)),
+                                        .sequence = ESK_SEQUENCE_NONE,
                                         .partition = partition};
     struct esk_produce request = {
         .topic = esk_slice_text(topic), .records = &record, .record_count = 1, .done = produced};

@@ -16,6 +16,22 @@
 
 /* --- the way there and back --- */
 
+static void finish(struct eski_produce_job *job, enum esk_err err) {
+    struct esk_produce *produce = job->produce;
+    eski_end(job->home);
+    free(job->sequenced);
+    free(job);
+    produce->internal = NULL;
+    produce->done(produce, err);
+}
+
+void eski_produce_refuse(struct eski_produce_job *job, enum esk_err err) {
+    for (uint32_t i = 0; i < job->part_count; i++) {
+        esk_block_release(job->parts[i].submit.block);
+    }
+    finish(job, err);
+}
+
 static void answer(struct eski_produce_job *job) {
     struct esk_produce *produce = job->produce;
     enum esk_err err = ESK_OK;
@@ -25,15 +41,15 @@ static void answer(struct eski_produce_job *job) {
     }
     if (err != ESK_OK) {
         eski_explain(err, &produce->error);
+    } else if (job->sequenced != NULL) {
+        eski_sequenced_fill(job);
     } else {
         for (uint32_t i = 0; i < produce->record_count; i++) {
             struct esk_produce_record *record = &produce->records[i];
             record->written_offset = job->parts[record->written_offset].next_offset++;
         }
     }
-    eski_end(job->home);
-    free(job);
-    produce->done(produce, err);
+    finish(job, err);
 }
 
 static void part_back(struct esk_mail *mail) {
@@ -43,7 +59,7 @@ static void part_back(struct esk_mail *mail) {
     }
 }
 
-static void part_written(struct esk_submit *submit, enum esk_err err) {
+void eski_produce_part_written(struct esk_submit *submit, enum esk_err err) {
     struct eski_produce_part *part = ESK_CONTAINER(submit, struct eski_produce_part, submit);
     part->err = err;
     if (part->owner == part->job->home) {
@@ -53,25 +69,29 @@ static void part_written(struct esk_submit *submit, enum esk_err err) {
     }
 }
 
-static void part_fail(struct esk_mail *mail) {
+void eski_produce_part_fail(struct esk_mail *mail) {
     struct eski_produce_part *part = ESK_CONTAINER(mail, struct eski_produce_part, mail);
-    part_written(&part->submit, ESK_ERR_NOT_FOUND);
+    eski_produce_part_written(&part->submit, ESK_ERR_NOT_FOUND);
 }
 
 static void part_run(struct esk_mail *mail) {
     struct eski_produce_part *part = ESK_CONTAINER(mail, struct eski_produce_part, mail);
     struct esk_partition *partition =
         esk_shard_find(part->owner->log, part->job->first_group + part->partition);
-    part->submit.done = part_written;
+    part->submit.done = eski_produce_part_written;
     if (partition == NULL) { /* deleted since it was routed */
         esk_block_release(part->submit.block);
-        eski_post(part->owner, mail, part_fail);
+        eski_post(part->owner, mail, eski_produce_part_fail);
         return;
     }
     esk_partition_submit(partition, &part->submit);
 }
 
 static void send(struct eski_produce_job *job) {
+    if (job->sequenced != NULL) {
+        eski_sequenced_start(job);
+        return;
+    }
     job->waiting = job->part_count;
     for (uint32_t i = 0; i < job->part_count; i++) {
         struct eski_produce_part *part = &job->parts[i];

@@ -4,6 +4,7 @@
 #include "broker/produce_private.h"
 
 #include "model/limits.h"
+#include "model/names.h"
 
 #include <stdlib.h>
 
@@ -20,9 +21,33 @@ static uint64_t record_bytes(const struct esk_produce_record *record) {
     return bytes;
 }
 
+/* What a record of a request with a producer_id must have, and others must not. */
+static enum esk_err check_sequence(struct esk_produce *produce, uint32_t i) {
+    const struct esk_produce_record *record = &produce->records[i];
+    if (produce->producer_id.data == NULL) {
+        return record->sequence < 0 ? ESK_OK
+                                    : esk_fail(&produce->error, ESK_ERR_INVALID,
+                                               "records[%u].sequence needs a producer_id", i);
+    }
+    if (record->sequence < 0) {
+        return esk_fail(&produce->error, ESK_ERR_INVALID,
+                        "records[%u].sequence is required with a producer_id", i);
+    }
+    return record->key.data != NULL || record->partition != ESK_PARTITION_ANY
+               ? ESK_OK
+               : esk_fail(&produce->error, ESK_ERR_INVALID,
+                          "records[%u] needs a partition or a key, as it has a sequence", i);
+}
+
 static enum esk_err route(struct esk_broker_shard *shard, struct esk_produce *produce,
                           const struct eski_produce_target *target) {
     uint64_t limit = shard->broker->options.record_bytes_max;
+    if (produce->producer_id.data != NULL) {
+        enum esk_err err = esk_id_check(produce->producer_id, "producer_id", &produce->error);
+        if (err != ESK_OK) {
+            return err;
+        }
+    }
     for (uint32_t i = 0; i < produce->record_count; i++) {
         struct esk_produce_record *record = &produce->records[i];
         uint64_t bytes = record_bytes(record);
@@ -32,6 +57,10 @@ static enum esk_err route(struct esk_broker_shard *shard, struct esk_produce *pr
                             (unsigned long long)bytes, (unsigned long long)limit);
         }
         record->duplicate = false;
+        enum esk_err err = check_sequence(produce, i);
+        if (err != ESK_OK) {
+            return err;
+        }
         if (record->partition != ESK_PARTITION_ANY) {
             if (record->partition < 0) {
                 return esk_fail(&produce->error, ESK_ERR_INVALID,
@@ -131,14 +160,23 @@ static enum esk_err add_record(struct eski_produce_part *part,
     return err;
 }
 
+/* A block with room for what a sequenced entry has behind its batch. */
+static struct esk_block *finish_batch(struct esk_batch_builder *builder, uint32_t trailer) {
+    struct esk_block *block = esk_batch_builder_finish(builder);
+    return block->capacity - block->size < trailer ? esk_block_grow(block, block->size + trailer)
+                                                   : block;
+}
+
 static enum esk_err build(struct eski_produce_job *job) {
     struct esk_produce *produce = job->produce;
     int64_t now_ms = esk_wall_ms(job->home->broker->options.platform);
+    uint32_t trailer = produce->producer_id.data == NULL ? 0 : ESK_SEQUENCE_TRAILER_BYTES;
     for (uint32_t i = 0; i < job->part_count; i++) {
         struct eski_produce_part *part = &job->parts[i];
         part->job = job;
         part->owner = eski_owner(job->home->broker, job->first_group + part->partition);
-        esk_batch_builder_begin(&part->builder, now_ms, ESK_BATCH_HEADER_BYTES + part->size_hint);
+        esk_batch_builder_begin(&part->builder, now_ms,
+                                ESK_BATCH_HEADER_BYTES + part->size_hint + trailer);
     }
     enum esk_err err = ESK_OK;
     for (uint32_t i = 0; i < produce->record_count && err == ESK_OK; i++) {
@@ -147,7 +185,7 @@ static enum esk_err build(struct eski_produce_job *job) {
     for (uint32_t i = 0; i < job->part_count; i++) {
         struct eski_produce_part *part = &job->parts[i];
         if (err == ESK_OK) {
-            part->submit.block = esk_batch_builder_finish(&part->builder);
+            part->submit.block = finish_batch(&part->builder, trailer);
             part->submit.timestamp_ms = now_ms;
             part->submit.record_count = part->record_count;
             part->submit.kind = ESK_ENTRY_BATCH;
@@ -181,6 +219,9 @@ enum esk_err eski_produce_prepare(struct esk_broker_shard *home, struct esk_prod
     if (err != ESK_OK) {
         free(made);
         return err;
+    }
+    if (produce->producer_id.data != NULL) {
+        made->sequenced = eski_sequenced_create(made);
     }
     *job = made;
     return ESK_OK;

@@ -4,9 +4,11 @@
 #define ESK_BROKER_PRODUCE_PRIVATE_H
 
 #include "broker/broker_private.h"
+#include "broker/producers_private.h"
 #include "model/record_batch.h"
 
 struct eski_produce_job;
+struct eski_sequenced;
 
 /* One partition's batch. */
 struct eski_produce_part {
@@ -28,7 +30,30 @@ struct eski_produce_job {
     uint64_t first_group;
     uint32_t part_count;
     uint32_t waiting;
+    struct eski_sequenced *sequenced; /* with a producer_id; else NULL */
     struct eski_produce_part parts[];
+};
+
+/* The records of one part of a request with a producer_id. */
+struct eski_sequenced_part {
+    struct esk_mail mail;
+    struct eski_sequenced *sequenced;
+    struct eski_produce_part *part;
+    struct esk_sequences sequences;
+};
+
+/* What a request with a producer_id has besides. Parts are in ascending order of shard and
+ * partition, in which they take their turns. */
+struct eski_sequenced {
+    struct esk_mail mail;
+    struct eski_produce_job *job;
+    struct eski_producer_use use;
+    struct eski_sequenced_part *parts;
+    struct esk_broker_shard *here; /* in whose loop it is */
+    uint32_t at;                   /* parts before it have their turn, and fit */
+    uint32_t waiting;
+    enum esk_err err; /* of the part that did not */
+    bool told;        /* its text is in produce->error */
 };
 
 /* What a request needs to know of its topic; survives the topic's deletion. */
@@ -45,5 +70,26 @@ struct eski_produce_target {
 enum esk_err eski_produce_prepare(struct esk_broker_shard *home, struct esk_produce *produce,
                                   const struct eski_produce_target *target,
                                   struct eski_produce_job **job);
+
+/* produce.c: the part's result, in its owner's loop; not from inside another part's call. */
+void eski_produce_part_fail(struct esk_mail *mail);
+void eski_produce_part_written(struct esk_submit *submit, enum esk_err err);
+/* Answers a request of which nothing was written. produce->error has the text. */
+void eski_produce_refuse(struct eski_produce_job *job, enum esk_err err);
+
+/* --- produce_sequences.c --- */
+
+/* The parts' records and sequences; when a job is built, any thread. */
+struct eski_sequenced *eski_sequenced_create(struct eski_produce_job *job);
+/* Resolves the name, takes the turns, judges, and submits what is new or answers. Home's loop. */
+void eski_sequenced_start(struct eski_produce_job *job);
+/* Where the job's records went, when all its parts were written. */
+void eski_sequenced_fill(struct eski_produce_job *job);
+
+/* --- produce_filter.c --- */
+
+/* The records of a part's batch that are no duplicates, as a batch with room for its trailer; the
+ * part's block is replaced. Any thread. */
+void eski_sequenced_filter(struct eski_sequenced_part *part);
 
 #endif

@@ -7,6 +7,7 @@
  * names the new. */
 #include "broker/broker_private.h"
 #include "broker/layout.h"
+#include "broker/producers_private.h"
 
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -17,6 +18,7 @@
 
 #define TAIL_SHARE 2             /* of the memory budget: half for memory tails */
 #define REQUEST_SHARE 4          /* a quarter for requests in flight */
+#define PRODUCER_SHARE 8         /* an eighth for windows of producers */
 #define KEY_MAP_SHARE 16         /* a sixteenth for compaction, */
 #define KEY_MAP_BYTES_MAX (UINT64_C(128) << 20) /* but not more: 4 million keys at a time */
 #define MOVE_BYTES (512u << 10)  /* a tail of this size is worth a write of its own */
@@ -71,6 +73,7 @@ static void shard_options(struct esk_broker *broker, uint32_t index, const char 
                 .log = given->log,
             },
         .tail_bytes_max = share,
+        .producer_bytes_max = given->memory_bytes / PRODUCER_SHARE / broker->shard_count,
         .move_bytes = MOVE_BYTES < share / 8 ? MOVE_BYTES : share / 8,
         .open_files_max = OPEN_FILES_MAX,
         .key_map_bytes = key_map_bytes(given) / broker->shard_count,
@@ -400,6 +403,7 @@ static void serve_run(struct esk_mail *mail) {
     struct esk_broker_shard *shard = ESK_CONTAINER(mail, struct esk_broker_shard, mail);
     if (shard->index == 0) {
         resume_deletions(shard);
+        eski_producers_start(shard);
     }
     eski_cleaning_start(shard);
     atomic_fetch_sub(&shard->broker->waiting, 1);
@@ -551,6 +555,9 @@ enum esk_err esk_broker_start(const struct esk_broker_options *options, struct e
     }
     if (err == ESK_OK) {
         copy_catalogue(broker);
+        for (uint32_t i = 0; i < broker->shard_count; i++) {
+            eski_producers_purge(&broker->shards[i]);
+        }
         err = start_loops(broker, error);
     }
     if (err != ESK_OK) {
@@ -570,6 +577,7 @@ static void drain_run(struct esk_mail *mail) {
     struct esk_broker_shard *shard = ESK_CONTAINER(mail, struct esk_broker_shard, mail);
     shard->stopping = true;
     eski_cleaning_stop(shard);
+    esk_timer_stop(shard->loop, &shard->producers_timer);
     esk_shard_end_waits(shard->log);
     atomic_fetch_add(&shard->broker->operations, shard->operations);
     atomic_fetch_add(&shard->broker->full, !esk_shard_has_space(shard->log));

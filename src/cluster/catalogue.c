@@ -54,6 +54,7 @@ void esk_catalogue_fini(struct esk_catalogue *catalogue) {
     }
     esk_map_fini(&catalogue->by_name);
     esk_u64_map_fini(&catalogue->by_id);
+    esk_producers_fini(&catalogue->producers);
 }
 
 static struct esk_slice topic_name(const struct esk_topic *topic) {
@@ -153,6 +154,13 @@ static enum esk_err apply_change(struct esk_catalogue *catalogue,
     case ESK_CATALOGUE_NEXT_GROUP:
         catalogue->next_group = change->next_group.next_group;
         return ESK_OK;
+    case ESK_CATALOGUE_PRODUCER_BLOCK:
+    case ESK_CATALOGUE_PRODUCER_IDS:
+    case ESK_CATALOGUE_PRODUCER_CREATED:
+    case ESK_CATALOGUE_PRODUCER_OWNED:
+    case ESK_CATALOGUE_PRODUCERS_USED:
+    case ESK_CATALOGUE_PRODUCERS_FORGOTTEN:
+        return esk_producers_apply(&catalogue->producers, change, error);
     }
     return ESK_OK;
 }
@@ -251,6 +259,7 @@ static void machine_snapshot(struct esk_machine *machine,
     emit(context, esk_buffer_slice(&payload));
     esk_buffer_fini(&payload);
     free(topics);
+    esk_producers_snapshot(&catalogue->producers, emit, context);
 }
 
 static const struct esk_machine_ops machine_ops = {machine_apply, machine_snapshot};
@@ -262,6 +271,7 @@ void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_gr
     };
     esk_map_init(&catalogue->by_name);
     esk_u64_map_init(&catalogue->by_id);
+    esk_producers_init(&catalogue->producers);
 }
 
 /* --- look-ups --- */

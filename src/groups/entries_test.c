@@ -121,6 +121,12 @@ static void every_kind_goes_there_and_back_and_nothing_else_passes(void **state)
     check("catalogue.topic_deleted");
     check("catalogue.topic_gone");
     check("catalogue.next_group");
+    check("catalogue.producer_block");
+    check("catalogue.producer_ids");
+    check("catalogue.producer_created");
+    check("catalogue.producer_owned");
+    check("catalogue.producers_used");
+    check("catalogue.producers_forgotten");
     check("offsets.offset_committed");
     check("offsets.topic_dropped");
 }

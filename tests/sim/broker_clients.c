@@ -117,6 +117,7 @@ static void do_produce(struct bc_client *client) {
             .key = bm_key(own->request, i, own->keys[i]),
             .value = esk_slice(own->values[i], record->size),
             .partition = record->asked,
+            .sequence = ESK_SEQUENCE_NONE,
         };
     }
     own->produce = (struct esk_produce){.topic = name_of(topic),
