@@ -27,6 +27,7 @@ enum esk_option_type {{
     ESK_OPTION_TYPE_SIZE,     /* bytes */
     ESK_OPTION_TYPE_DURATION, /* milliseconds */
     ESK_OPTION_TYPE_CHOICE,   /* the index in choices */
+    ESK_OPTION_TYPE_ORIGIN,   /* several, with a space between them */
     ESK_OPTION_TYPE_FLAG,
 }};
 
@@ -106,7 +107,7 @@ UNITS = {
     "duration": {"ms": 1, "s": 1000, "m": 60000, "h": 3600000, "d": 86400000},
 }
 SOURCES = {"all": "FILE", "no file": "ENVIRONMENT", "command line": "COMMAND_LINE"}
-KINDS = {"path", "address", "choice", "flag", *UNITS}
+KINDS = {"path", "address", "choice", "origin", "flag", *UNITS}
 
 
 class Invalid(Exception):

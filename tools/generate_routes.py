@@ -26,6 +26,15 @@ enum eski_operation {{
 }};
 extern const char *const eski_operation_names[ESKI_OPERATION_COUNT];
 
+/* What a caller needs. Of a topic: the path's first parameter, a topic or a schema's subject. */
+enum eski_access {{
+    ESKI_ACCESS_NONE,  /* no key */
+    ESKI_ACCESS_KEY,   /* any key; the handler shows what it may see */
+    ESKI_ACCESS_READ,  /* of the topic */
+    ESKI_ACCESS_WRITE, /* likewise */
+    ESKI_ACCESS_ADMIN, /* admin on everything */
+}};
+
 #define ESKI_ROUTE_SEGMENTS_MAX {segments_max}
 #define ESKI_ROUTE_PARAMETERS_MAX {parameters_max}
 
@@ -33,6 +42,7 @@ struct eski_route {{
     enum esk_http_method method;
     enum eski_operation operation;
     bool has_body;
+    enum eski_access access;
     unsigned segment_count;
     const char *segments[ESKI_ROUTE_SEGMENTS_MAX]; /* NULL: a parameter */
     enum esk_err (*read)(struct eski_request *request, const struct esk_json_value *body,
@@ -70,11 +80,16 @@ DOCUMENT = """\
 
 The operation is the label that the metrics use. HEAD works wherever GET does.
 
-| method | path | operation | |
-|---|---|---|---|
+With `--auth required`, `key` is any key, `read` and `write` are grants on the topic (or subject) of
+the path, `admin` is admin on `*`; `none` asks for no key.
+
+| method | path | operation | needs | |
+|---|---|---|---|---|
 {rows}"""
 
-FIELDS = {"method": str, "path": str, "operation": str, "body": bool, "summary": str}
+FIELDS = {"method": str, "path": str, "operation": str, "access": str, "body": bool,
+          "summary": str}
+ACCESS = ("none", "key", "read", "write", "admin")
 METHODS = ("GET", "POST", "PUT", "DELETE")
 
 
@@ -88,6 +103,7 @@ def load(text):
     seen = set()
     for route in routes:
         what = f"{route.get('method', '?')} {route.get('path', '?')}"
+        route.setdefault("access", "admin")
         if set(route) != set(FIELDS):
             raise Invalid(f"{what}: fields must be {', '.join(FIELDS)}")
         for field, kind in FIELDS.items():
@@ -95,6 +111,10 @@ def load(text):
                 raise Invalid(f"{what}: {field} must be of type {kind.__name__}")
         if route["method"] not in METHODS:
             raise Invalid(f"{what}: the method must be one of {', '.join(METHODS)}")
+        if route["access"] not in ACCESS:
+            raise Invalid(f"{what}: access must be one of {', '.join(ACCESS)}")
+        if route["access"] in ("read", "write") and ":" not in route["path"]:
+            raise Invalid(f"{what}: access by topic without a topic in the path")
         if not re.fullmatch(r"(/(:?[a-z_-]+))+|/", route["path"]):
             raise Invalid(f"{what}: not a path")
         if not re.fullmatch(r"[a-z][a-z_]*", route["operation"]) or route["operation"] == "none":
@@ -123,7 +143,8 @@ def render(routes):
         names = ", ".join("NULL" if s.startswith(":") else f'"{s}"' for s in segments(route))
         rows += (
             f"    {{ESK_HTTP_{route['method']}, ESKI_OPERATION_{operation.upper()}, "
-            f"{str(route['body']).lower()},\n     {len(segments(route))}, {{{names}}},\n"
+            f"{str(route['body']).lower()}, ESKI_ACCESS_{route['access'].upper()},\n"
+            f"     {len(segments(route))}, {{{names}}},\n"
             f"     eski_{operation}_read, eski_{operation}_run}},\n"
         )
     operations = [route["operation"] for route in routes]
@@ -141,7 +162,8 @@ def render(routes):
         ),
         "docs/http-routes.md": DOCUMENT.format(
             rows="".join(
-                f"| {r['method']} | `{r['path']}` | `{r['operation']}` | {r['summary']} |\n"
+                f"| {r['method']} | `{r['path']}` | `{r['operation']}` | {r['access']} "
+                f"| {r['summary']} |\n"
                 for r in routes
             )
         ),

@@ -18,6 +18,7 @@
 #include "observe/metrics.h"
 
 struct esk_broker;
+struct esk_caller;
 struct esk_broker_shard; /* the part of the broker that one loop sees */
 
 /* Locks the data folder, recovers, and starts to serve. Blocks: called in the main thread or a
@@ -104,6 +105,8 @@ struct esk_consume {
     uint32_t records_max; /* clamped to the broker's limits by the caller */
     uint64_t bytes_max;
     uint32_t wait_ms; /* long poll: answer when there is a record, or then */
+    /* Whose quota is looked at; NULL: nobody's. The door charges what it hands out: quotas.h. */
+    const struct esk_caller *caller;
     void (*done)(struct esk_consume *consume, enum esk_err err);
     /* out, on ESK_OK: whole batches, in order, checked; from the one that holds the first record
      * at or after the effective offset; enough for records_max and bytes_max, or all there is.
@@ -117,6 +120,7 @@ struct esk_consume {
     uint64_t start_offset; /* first kept one: an offset below it starts there */
     uint64_t high_watermark;
     struct esk_error error;
+    uint32_t retry_after_s; /* out, with ESK_ERR_THROTTLED */
     void *internal;
 };
 void esk_broker_consume(struct esk_broker_shard *shard, struct esk_consume *consume);
@@ -145,7 +149,8 @@ struct esk_offset_view {
 };
 struct esk_offset_fetch {
     struct esk_slice group;
-    struct esk_slice topic; /* size 0: all */
+    struct esk_slice topic;          /* size 0: all */
+    const struct esk_caller *caller; /* whose readable topics are shown; NULL: all */
     void (*done)(struct esk_offset_fetch *fetch, enum esk_err err);
     /* out: sorted by topic, then partition; freed by esk_offset_fetch_fini. Empty: no commits. */
     struct esk_offset_view *offsets;
@@ -162,6 +167,9 @@ void esk_offset_fetch_fini(struct esk_offset_fetch *fetch);
  * gathered from all shards; doors add theirs. */
 struct esk_metrics_scrape {
     struct esk_buffer text; /* initialised by the caller; appended to */
+    /* Who looks: an admin sees all, others topics that they can read, groups that they own, and
+     * their key; NULL: all. */
+    const struct esk_caller *caller;
     void (*done)(struct esk_metrics_scrape *scrape);
     void *internal;
 };

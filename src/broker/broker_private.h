@@ -33,6 +33,7 @@ struct esk_broker_shard {
     unsigned operations;
     bool stopping;
     char *journal_folder;
+    struct eski_token_cache *token_cache; /* authenticate.c; NULL at first */
     struct esk_metrics *metrics;
     struct esk_mail mail; /* start and stop */
 };
@@ -44,6 +45,7 @@ struct esk_broker {
     struct esk_file *lock;
     struct esk_storage storage;
     struct esk_executor *helpers;
+    struct esk_usage_registry *usages; /* of keys */
     struct esk_broker_shard *shards;
     uint32_t shard_count;
     uint64_t layout;       /* of the journals, see layout.h */
@@ -82,6 +84,13 @@ void eski_topic_delete_again(struct esk_broker_shard *shard, uint64_t first_grou
 /* retention.c */
 void eski_cleaning_start(struct esk_broker_shard *shard);
 void eski_cleaning_stop(struct esk_broker_shard *shard);
+
+/* authenticate.c */
+void eski_token_cache_destroy(struct eski_token_cache *cache); /* NULL does nothing */
+
+/* keys_bootstrap.c: the first key, where keys are required and there is none. The main thread, once
+ * the loops serve. */
+enum esk_err eski_keys_bootstrap(struct esk_broker *broker, struct esk_error *error);
 
 /* scrape.c: the shard's registry, before the loops run. */
 void eski_metrics_start(struct esk_broker_shard *shard);

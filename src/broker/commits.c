@@ -2,6 +2,7 @@
 /* Committed offsets: written and read in the shard that owns the group's offset partition. Names of
  * topics are translated in the client's shard, whose copy of the catalogue decides what exists. */
 #include "broker/broker_private.h"
+#include "broker/caller.h"
 
 #include "model/names.h"
 
@@ -118,6 +119,8 @@ static void fetch_back(struct esk_mail *mail) {
         const struct esk_committed *commit = &job->commits[i];
         const struct esk_topic *topic = esk_catalogue_topic(&job->home->catalogue, commit->topic);
         if (topic == NULL || topic->deleted || !topic->serving ||
+            (fetch->caller != NULL && !esk_caller_may(fetch->caller, ESK_ACTION_READ,
+                                                      esk_slice(topic->name, topic->name_size))) ||
             (fetch->topic.size > 0 &&
              !esk_slice_equal(fetch->topic, esk_slice(topic->name, topic->name_size)))) {
             continue;

@@ -3,6 +3,7 @@
  * mail and are released by whoever encodes them. A cancel follows the read to its shard and back,
  * so that neither outlives the other. */
 #include "broker/broker_private.h"
+#include "broker/quotas.h"
 
 #include "base/assert.h"
 
@@ -107,12 +108,16 @@ void esk_broker_consume(struct esk_broker_shard *shard, struct esk_consume *cons
     consume->parts = NULL;
     consume->part_count = 0;
     const struct esk_topic *topic = eski_serving_topic(shard, consume->topic);
-    if (topic == NULL || consume->partition >= topic->partition_count) {
-        if (topic == NULL) {
-            eski_unknown_topic(consume->topic, &consume->error);
-        } else {
-            eski_unknown_partition(consume->topic, consume->partition, &consume->error);
-        }
+    enum esk_err err;
+    if (topic == NULL) {
+        err = eski_unknown_topic(consume->topic, &consume->error);
+    } else if (consume->partition >= topic->partition_count) {
+        err = eski_unknown_partition(consume->topic, consume->partition, &consume->error);
+    } else {
+        err = esk_quota_check_consume(consume->caller, esk_loop_now_ns(shard->loop),
+                                      &consume->retry_after_s, &consume->error);
+    }
+    if (err != ESK_OK) {
         job->owner = shard;
         job->read_done = true;
         eski_post(shard, &job->mail, job_refuse);

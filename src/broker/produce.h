@@ -15,6 +15,7 @@
 #include "base/error.h"
 
 struct esk_broker_shard;
+struct esk_caller;
 
 #define ESK_PARTITION_ANY (-1)
 #define ESK_SEQUENCE_NONE (-1)
@@ -39,10 +40,12 @@ struct esk_produce {
     struct esk_slice topic;
     struct esk_slice producer_id; /* data NULL: none. 1 to 200 bytes, checked here */
     uint64_t owner;               /* of the caller's key, for producer_id; 0: the anonymous one */
+    const struct esk_caller *caller; /* whose quota it draws on; NULL: nobody's */
     struct esk_produce_record *records;
     uint32_t record_count;
     void (*done)(struct esk_produce *produce, enum esk_err err);
     struct esk_error error; /* out; names the record and field where there is one */
+    uint32_t retry_after_s; /* out, with ESK_ERR_THROTTLED */
     void *internal;
 };
 

@@ -2,6 +2,7 @@
 /* From a request to batches: check, route, split by partition, build. Pure work on the request, so
  * a large one is done in a helper. */
 #include "broker/produce_private.h"
+#include "broker/quotas.h"
 
 #include "model/limits.h"
 #include "model/names.h"
@@ -48,6 +49,7 @@ static enum esk_err route(struct esk_broker_shard *shard, struct esk_produce *pr
             return err;
         }
     }
+    uint64_t all_bytes = 0;
     for (uint32_t i = 0; i < produce->record_count; i++) {
         struct esk_produce_record *record = &produce->records[i];
         uint64_t bytes = record_bytes(record);
@@ -56,6 +58,7 @@ static enum esk_err route(struct esk_broker_shard *shard, struct esk_produce *pr
                             "records[%u] has %llu bytes; a record may have %llu", i,
                             (unsigned long long)bytes, (unsigned long long)limit);
         }
+        all_bytes += bytes;
         record->duplicate = false;
         enum esk_err err = check_sequence(produce, i);
         if (err != ESK_OK) {
@@ -71,6 +74,14 @@ static enum esk_err route(struct esk_broker_shard *shard, struct esk_produce *pr
                                               &produce->error);
             }
             record->written_partition = (uint32_t)record->partition;
+        }
+    }
+    if (produce->caller != NULL && produce->caller->key != NULL) {
+        uint64_t now_ns = esk_monotonic_ns(shard->broker->options.platform);
+        enum esk_err err = esk_quota_take_produce(produce->caller, all_bytes, now_ns,
+                                                  &produce->retry_after_s, &produce->error);
+        if (err != ESK_OK) {
+            return err;
         }
     }
     /* Only a request that passed moves the round-robin. */

@@ -3,8 +3,10 @@
  * family by family, a bounded number of each a turn, so that ten thousand partitions stall nobody.
  */
 #include "broker/broker_private.h"
+#include "broker/keys.h"
 
 #include "observe/exposition.h"
+#include "security/usage.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,8 +39,9 @@ struct job {
     struct commit_row *commits;
     size_t commit_count;
     size_t commit_capacity;
+    struct esk_key_list keys;
     uint32_t shard; /* being visited */
-    size_t next;    /* row or commit */
+    size_t next;    /* row, commit or key */
     size_t family;
 };
 
@@ -81,6 +84,23 @@ static const struct {
 };
 #define FAMILY_COUNT (sizeof(families) / sizeof(families[0]))
 
+/* Of keys; written behind those of partitions. */
+static const struct {
+    enum esk_metric metric;
+    size_t counter; /* of struct esk_usage */
+} key_families[] = {
+    {ESK_METRIC_KEY_PRODUCE_BYTES_TOTAL, offsetof(struct esk_usage, produced_bytes)},
+    {ESK_METRIC_KEY_CONSUME_BYTES_TOTAL, offsetof(struct esk_usage, consumed_bytes)},
+    {ESK_METRIC_KEY_THROTTLED_TOTAL, offsetof(struct esk_usage, throttled)},
+};
+#define KEY_FAMILY_COUNT (sizeof(key_families) / sizeof(key_families[0]))
+
+/* Whether who looks sees all. */
+static bool sees_all(const struct job *job) {
+    const struct esk_caller *caller = job->scrape->caller;
+    return caller == NULL || caller->admin;
+}
+
 /* --- writing --- */
 
 static void finish(struct job *job) {
@@ -94,6 +114,7 @@ static void finish(struct job *job) {
     free(job->names);
     free(job->rows);
     free(job->commits);
+    esk_key_list_fini(&job->keys);
     esk_u64_map_fini(&job->first_rows);
     eski_end(job->home);
     free(job);
@@ -166,24 +187,45 @@ static void write_commits(struct job *job, bool lag) {
     esk_buffer_fini(&labels);
 }
 
+static void write_row(struct job *job, struct esk_buffer *labels) {
+    const struct row *row = &job->rows[job->next];
+    labels_of(labels, row);
+    esk_metrics_sample(&job->scrape->text, families[job->family].metric, esk_buffer_slice(labels),
+                       families[job->family].value(&row->figures));
+}
+
+static void write_key(struct job *job, struct esk_buffer *labels) {
+    const struct esk_key *key = job->keys.keys[job->next];
+    size_t family = job->family - FAMILY_COUNT;
+    const void *counter = (const char *)key->usage + key_families[family].counter;
+    char id[ESK_KEY_ID_BYTES];
+    esk_key_id_format(key->about.id, id);
+    const struct esk_slice value = esk_slice_text(id);
+    labels->size = 0;
+    esk_metrics_labels(labels, key_families[family].metric, &value);
+    esk_metrics_sample(
+        &job->scrape->text, key_families[family].metric, esk_buffer_slice(labels),
+        atomic_load_explicit((const atomic_uint_fast64_t *)counter, memory_order_relaxed));
+}
+
 static void write_run(struct esk_mail *mail) {
     struct job *job = ESK_CONTAINER(mail, struct job, mail);
     struct esk_buffer *out = &job->scrape->text;
-    if (job->family < FAMILY_COUNT) {
+    bool of_keys = job->family >= FAMILY_COUNT;
+    if (job->family < FAMILY_COUNT + KEY_FAMILY_COUNT) {
         if (job->next == 0) {
-            esk_metrics_family(out, families[job->family].metric);
+            esk_metrics_family(out, of_keys ? key_families[job->family - FAMILY_COUNT].metric
+                                            : families[job->family].metric);
         }
         struct esk_buffer labels;
         esk_buffer_init(&labels);
+        size_t count = of_keys ? job->keys.count : job->row_count;
         size_t end = job->next + ROWS_PER_TURN;
-        for (; job->next < job->row_count && job->next < end; job->next++) {
-            const struct row *row = &job->rows[job->next];
-            labels_of(&labels, row);
-            esk_metrics_sample(out, families[job->family].metric, esk_buffer_slice(&labels),
-                               families[job->family].value(&row->figures));
+        for (; job->next < count && job->next < end; job->next++) {
+            (of_keys ? write_key : write_row)(job, &labels);
         }
         esk_buffer_fini(&labels);
-        if (job->next >= job->row_count) {
+        if (job->next >= count) {
             job->family++;
             job->next = 0;
         }
@@ -192,7 +234,9 @@ static void write_run(struct esk_mail *mail) {
     }
     write_commits(job, false);
     write_commits(job, true);
-    write_rest(job);
+    if (sees_all(job)) {
+        write_rest(job);
+    }
     finish(job);
 }
 
@@ -201,6 +245,9 @@ static void write_run(struct esk_mail *mail) {
 static void add_group(void *context, struct esk_slice group, const struct esk_committed *commits,
                       size_t count) {
     struct job *job = context;
+    if (!sees_all(job)) { /* whose a group is is not known yet */
+        return;
+    }
     for (size_t i = 0; i < count; i++) {
         if (job->commit_count == job->commit_capacity) {
             job->commit_capacity = job->commit_capacity == 0 ? 64 : 2 * job->commit_capacity;
@@ -250,8 +297,36 @@ static void visit_run(struct esk_mail *mail) {
     visit_next(job);
 }
 
+/* Those that may be seen. */
+static const struct esk_topic **list_topics(struct job *job, size_t *count) {
+    size_t all;
+    const struct esk_topic **topics = esk_catalogue_sorted(&job->home->catalogue, &all);
+    *count = 0;
+    for (size_t i = 0; i < all; i++) {
+        if (sees_all(job) || esk_caller_may(job->scrape->caller, ESK_ACTION_READ,
+                                            esk_slice(topics[i]->name, topics[i]->name_size))) {
+            topics[(*count)++] = topics[i];
+        }
+    }
+    return topics;
+}
+
+static void list_keys(struct job *job) {
+    esk_broker_key_list(job->home, &job->keys);
+    size_t kept = 0;
+    for (size_t i = 0; i < job->keys.count; i++) {
+        struct esk_key *key = job->keys.keys[i];
+        if (sees_all(job) || key == job->scrape->caller->key) {
+            job->keys.keys[kept++] = key;
+        } else {
+            esk_key_release(key);
+        }
+    }
+    job->keys.count = kept;
+}
+
 static void list_rows(struct job *job) {
-    const struct esk_topic **topics = esk_catalogue_sorted(&job->home->catalogue, &job->name_count);
+    const struct esk_topic **topics = list_topics(job, &job->name_count);
     size_t count = 0;
     for (size_t i = 0; i < job->name_count; i++) {
         count += topics[i]->partition_count;
@@ -278,6 +353,7 @@ void esk_broker_metrics(struct esk_broker_shard *shard, struct esk_metrics_scrap
     eski_begin(shard);
     esk_u64_map_init(&job->first_rows);
     list_rows(job);
+    list_keys(job);
     eski_post(&shard->broker->shards[0], &job->mail, visit_run);
 }
 

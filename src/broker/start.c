@@ -233,6 +233,7 @@ static void shards_create(struct esk_broker *broker, uint32_t count) {
         shard->offsets = esk_alloc_zeroed(options->offset_partitions, sizeof(struct esk_offsets *));
         esk_list_init(&shard->changes);
         esk_catalogue_init(&shard->catalogue, ESK_FIRST_OFFSET_GROUP + options->offset_partitions);
+        esk_keys_share(&shard->catalogue.keys, broker->usages);
     }
 }
 
@@ -251,6 +252,7 @@ static void shards_destroy(struct esk_broker *broker) {
         free(shard->offsets);
         esk_metrics_destroy(shard->metrics);
         free(shard->journal_folder);
+        eski_token_cache_destroy(shard->token_cache);
         esk_catalogue_fini(&shard->catalogue);
     }
     free(broker->shards);
@@ -267,6 +269,16 @@ static void copy_change(struct esk_broker *broker, const struct esk_catalogue_ch
                                        NULL) == ESK_OK);
     }
     esk_block_release(payload);
+}
+
+/* What is not about topics goes to the copies as a snapshot has it. */
+static void copy_other(void *context, struct esk_slice payload) {
+    struct esk_broker *broker = context;
+    struct esk_catalogue_change change;
+    ESK_ASSERT(esk_catalogue_decode(payload, &change, NULL) == ESK_OK);
+    if (change.kind > ESK_CATALOGUE_NEXT_GROUP) {
+        copy_change(broker, &change, NULL);
+    }
 }
 
 /* Every shard's copy of the catalogue, with the cursors of shard 0's; tombstones too. */
@@ -291,6 +303,8 @@ static void copy_catalogue(struct esk_broker *broker) {
             copy_change(broker, &change, NULL);
         }
     }
+    struct esk_machine *machine = &broker->shards[0].catalogue.machine;
+    machine->ops->snapshot(machine, copy_other, broker);
 }
 
 /* --- a change of layout --- */
@@ -502,6 +516,7 @@ static enum esk_err recover_layout(struct esk_broker *broker, struct esk_error *
 static void destroy(struct esk_broker *broker) {
     struct esk_platform *platform = broker->options.platform;
     shards_destroy(broker);
+    esk_usage_registry_destroy(broker->usages);
     if (broker->helpers != NULL) {
         esk_worker_destroy(platform, broker->helpers);
     }
@@ -540,6 +555,8 @@ static enum esk_err close_journals(struct esk_broker *broker, struct esk_error *
     return wait_for_shards(broker) ? ESK_OK : failed_stop(error);
 }
 
+static enum esk_err drain(struct esk_broker *broker, struct esk_error *error);
+
 enum esk_err esk_broker_start(const struct esk_broker_options *options, struct esk_broker **made,
                               struct esk_error *error) {
     ESK_ASSERT(options->shard_count > 0);
@@ -547,6 +564,7 @@ enum esk_err esk_broker_start(const struct esk_broker_options *options, struct e
     broker->options = *options;
     broker->data_folder = esk_text_copy(options->data_folder);
     broker->memory_share = options->memory_bytes / REQUEST_SHARE / options->shard_count;
+    broker->usages = esk_usage_registry_create();
     broker->helpers = esk_worker_create(options->platform, "helper", options->helper_threads);
     enum esk_err err =
         eski_layout_lock(options->platform, broker->data_folder, &broker->lock, error);
@@ -559,6 +577,13 @@ enum esk_err esk_broker_start(const struct esk_broker_options *options, struct e
             eski_producers_purge(&broker->shards[i]);
         }
         err = start_loops(broker, error);
+    }
+    if (err == ESK_OK) {
+        err = eski_keys_bootstrap(broker, error);
+        if (err != ESK_OK) {
+            struct esk_error ignored; /* the first one counts */
+            drain(broker, &ignored);  /* everything serves by now */
+        }
     }
     if (err != ESK_OK) {
         struct esk_error ignored; /* the first one counts */

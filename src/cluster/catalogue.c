@@ -55,6 +55,7 @@ void esk_catalogue_fini(struct esk_catalogue *catalogue) {
     esk_map_fini(&catalogue->by_name);
     esk_u64_map_fini(&catalogue->by_id);
     esk_producers_fini(&catalogue->producers);
+    esk_keys_fini(&catalogue->keys);
 }
 
 static struct esk_slice topic_name(const struct esk_topic *topic) {
@@ -161,6 +162,10 @@ static enum esk_err apply_change(struct esk_catalogue *catalogue,
     case ESK_CATALOGUE_PRODUCERS_USED:
     case ESK_CATALOGUE_PRODUCERS_FORGOTTEN:
         return esk_producers_apply(&catalogue->producers, change, error);
+    case ESK_CATALOGUE_KEY_CREATED:
+        return esk_keys_apply_created(&catalogue->keys, &change->key_created, error);
+    case ESK_CATALOGUE_KEY_REVOKED:
+        return esk_keys_apply_revoked(&catalogue->keys, change->key_revoked.key_id, error);
     }
     return ESK_OK;
 }
@@ -260,6 +265,7 @@ static void machine_snapshot(struct esk_machine *machine,
     esk_buffer_fini(&payload);
     free(topics);
     esk_producers_snapshot(&catalogue->producers, emit, context);
+    esk_keys_snapshot(&catalogue->keys, emit, context);
 }
 
 static const struct esk_machine_ops machine_ops = {machine_apply, machine_snapshot};
@@ -272,6 +278,7 @@ void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_gr
     esk_map_init(&catalogue->by_name);
     esk_u64_map_init(&catalogue->by_id);
     esk_producers_init(&catalogue->producers);
+    esk_keys_init(&catalogue->keys);
 }
 
 /* --- look-ups --- */

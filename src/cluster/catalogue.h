@@ -7,6 +7,7 @@
 #define ESK_CLUSTER_CATALOGUE_H
 
 #include "base/map.h"
+#include "cluster/keys.h"
 #include "cluster/producers.h"
 #include "model/entries.h"
 #include "model/topic_config.h"
@@ -43,6 +44,7 @@ struct esk_catalogue {
     struct esk_u64_map by_id;   /* all */
     uint64_t next_group;
     struct esk_producers producers;
+    struct esk_keys keys;
 };
 
 void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_group);

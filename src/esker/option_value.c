@@ -6,6 +6,8 @@
 #include <arpa/inet.h>
 #include <string.h>
 
+#define ORIGIN_BYTES_MAX 300 /* ESK_HTTP_ORIGIN_BYTES_MAX */
+
 struct unit {
     const char *name;
     uint64_t factor;
@@ -95,6 +97,40 @@ static enum esk_err read_choice(const struct esk_option_description *option, con
     return esk_fail(error, ESK_ERR_INVALID, "unknown; allowed is %s", option->value);
 }
 
+/* scheme://host[:port], as a browser sends it, and nothing behind it. */
+static bool is_origin(const char *text, size_t size) {
+    size_t scheme = 0;
+    if (size > 7 && strncmp(text, "http://", 7) == 0) {
+        scheme = 7;
+    } else if (size > 8 && strncmp(text, "https://", 8) == 0) {
+        scheme = 8;
+    }
+    if (scheme == 0 || size > ORIGIN_BYTES_MAX) {
+        return false;
+    }
+    for (size_t i = scheme; i < size; i++) {
+        if (text[i] <= ' ' || text[i] > '~' || strchr("/,*\"?#@\\", text[i]) ||
+            (text[i] >= 'A' && text[i] <= 'Z')) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum esk_err read_origins(const char *text, struct esk_error *error) {
+    const char *at = text + strspn(text, " ");
+    bool valid = *at != '\0';
+    while (*at && valid) {
+        size_t size = strcspn(at, " ");
+        valid = is_origin(at, size);
+        at += size + strspn(at + size, " ");
+    }
+    return valid ? ESK_OK
+                 : esk_fail(error, ESK_ERR_INVALID,
+                            "not an origin; allowed is http:// or https://, a host in small "
+                            "letters and perhaps a port, such as https://ui.example:8443");
+}
+
 enum esk_err eski_option_read(const struct esk_option_description *option, const char *text,
                               uint64_t *number, struct esk_error *error) {
     switch (option->type) {
@@ -118,6 +154,8 @@ enum esk_err eski_option_read(const struct esk_option_description *option, const
                               option->value);
     case ESK_OPTION_TYPE_PATH:
         return *text ? ESK_OK : esk_fail(error, ESK_ERR_INVALID, "empty; allowed is a path");
+    case ESK_OPTION_TYPE_ORIGIN:
+        return read_origins(text, error);
     case ESK_OPTION_TYPE_FLAG:
         break;
     }

@@ -32,8 +32,11 @@ static enum esk_err set_value(struct esk_options *options, enum esk_option optio
         esk_wrap(error, "%s '%.100s'", where, text);
         return err;
     }
+    /* A source is read only when those before it gave nothing: what is there is of the same one. */
+    bool adds = esk_option_table[option].type == ESK_OPTION_TYPE_ORIGIN && value->text;
+    char *kept = adds ? esk_text_format("%s %s", value->text, text) : esk_text_copy(text);
     free(value->text);
-    value->text = esk_text_copy(text);
+    value->text = kept;
     value->number = number;
     return ESK_OK;
 }

@@ -35,6 +35,8 @@ struct startup {
     struct esk_http *http;
     struct esk_es01 *es01;                    /* NULL: off */
     const struct esk_metrics **other_metrics; /* its own, for HTTP to show */
+    char *origins_text;                       /* of --cors-origin, */
+    const char **origins;                     /* and where in it they begin */
     struct esk_server *server;
 };
 
@@ -111,6 +113,10 @@ static enum esk_err check_data_folder(const struct startup *startup, struct esk_
     return ESK_OK;
 }
 
+static bool asks_for_keys(const struct startup *startup) {
+    return strcmp(startup->options->values[ESK_OPTION_AUTH].text, "required") == 0;
+}
+
 static enum esk_err start_broker(struct startup *startup, struct esk_error *error) {
     struct esk_broker_options options;
     esk_broker_options_init(&options);
@@ -127,8 +133,26 @@ static enum esk_err start_broker(struct startup *startup, struct esk_error *erro
     options.fetch_bytes_max = number(startup, ESK_OPTION_MAX_FETCH_BYTES);
     options.retention_interval_ms = number(startup, ESK_OPTION_RETENTION_INTERVAL);
     options.compaction_interval_ms = number(startup, ESK_OPTION_COMPACTION_INTERVAL);
+    options.auth_required = asks_for_keys(startup);
     options.failed = on_broker_failed;
     return esk_broker_start(&options, &startup->broker, error);
+}
+
+/* --cors-origin, taken apart at its spaces. */
+static void read_origins(struct startup *startup, struct esk_http_options *options) {
+    const char *text = startup->options->values[ESK_OPTION_CORS_ORIGIN].text;
+    if (!text) {
+        return;
+    }
+    startup->origins_text = esk_text_copy(text);
+    startup->origins = esk_alloc(strlen(text) * sizeof(char *));
+    char *rest = startup->origins_text;
+    for (char *origin; (origin = strsep(&rest, " "));) {
+        if (*origin) {
+            startup->origins[options->cors_origin_count++] = origin;
+        }
+    }
+    options->cors_origins = startup->origins;
 }
 
 static void make_http(struct startup *startup) {
@@ -139,6 +163,7 @@ static void make_http(struct startup *startup) {
     options.shard_count = startup->shard_count;
     options.log = startup->log;
     options.body_bytes_max = number(startup, ESK_OPTION_MAX_REQUEST_BODY_BYTES);
+    read_origins(startup, &options);
 #ifdef ESK_TEST_HOOKS
     options.failing_operation = getenv("ESKER_FAIL_OPERATION");
 #endif
@@ -176,15 +201,15 @@ static enum esk_err open_door(struct startup *startup, struct esk_door *door, co
                               enum esk_option option, const char *option_name,
                               struct esk_error *error) {
     char address[ESK_SERVER_ADDRESS_BYTES];
-    enum esk_err err = esk_server_listen(
-        startup->server, door, startup->options->values[option].text, address, error);
+    enum esk_err err = esk_server_listen(startup->server, door,
+                                         startup->options->values[option].text, address, error);
     if (err != ESK_OK) {
         esk_wrap(error, "%s", option_name);
         return err;
     }
     ESK_LOG(startup->log, ESK_LOG_INFO, "listening", "a door is open", esk_field_text("door", name),
             esk_field_text("address", address));
-    if (!is_loopback(address)) {
+    if (!is_loopback(address) && !asks_for_keys(startup)) {
         ESK_LOG(
             startup->log, ESK_LOG_WARN, "unprotected",
             "whoever reaches this address may read, write and delete: nobody is asked for a key",
@@ -262,6 +287,8 @@ static void end(struct startup *startup) {
         esk_es01_destroy(startup->es01);
     }
     free(startup->other_metrics);
+    free(startup->origins);
+    free(startup->origins_text);
     if (startup->broker && esk_broker_stop(startup->broker, &error) != ESK_OK) {
         esk_stop_fail(&error);
         end_at_once();

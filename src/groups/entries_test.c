@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#define PAYLOAD_BYTES_MAX 128
+#define PAYLOAD_BYTES_MAX 160
 
 static size_t golden(const char *name, uint8_t bytes[PAYLOAD_BYTES_MAX]) {
     char line[512];
@@ -127,6 +127,8 @@ static void every_kind_goes_there_and_back_and_nothing_else_passes(void **state)
     check("catalogue.producer_owned");
     check("catalogue.producers_used");
     check("catalogue.producers_forgotten");
+    check("catalogue.key_created");
+    check("catalogue.key_revoked");
     check("offsets.offset_committed");
     check("offsets.topic_dropped");
 }

@@ -158,10 +158,10 @@ static char *folder_of(const char *path) {
 }
 
 static enum esk_err write_whole(struct esk_platform *platform, const char *path,
-                                struct esk_slice bytes, struct esk_error *error) {
+                                struct esk_slice bytes, unsigned flags, struct esk_error *error) {
     struct esk_file *file = NULL;
     enum esk_err err =
-        esk_file_open(platform, path, ESK_FILE_WRITE | ESK_FILE_CREATE, &file, error);
+        esk_file_open(platform, path, ESK_FILE_WRITE | ESK_FILE_CREATE | flags, &file, error);
     if (err != ESK_OK) {
         return err;
     }
@@ -176,11 +176,11 @@ static enum esk_err write_whole(struct esk_platform *platform, const char *path,
     return err;
 }
 
-enum esk_err esk_file_store(struct esk_platform *platform, const char *path, struct esk_slice bytes,
-                            struct esk_error *error) {
+static enum esk_err store(struct esk_platform *platform, const char *path, struct esk_slice bytes,
+                          unsigned flags, struct esk_error *error) {
     char *folder = folder_of(path);
     char *beside = esk_text_format("%s.new", path);
-    enum esk_err err = write_whole(platform, beside, bytes, error);
+    enum esk_err err = write_whole(platform, beside, bytes, flags, error);
     if (err == ESK_OK) {
         err = esk_path_rename(platform, beside, path, error);
     }
@@ -192,6 +192,21 @@ enum esk_err esk_file_store(struct esk_platform *platform, const char *path, str
     free(beside);
     free(folder);
     return err;
+}
+
+enum esk_err esk_file_store(struct esk_platform *platform, const char *path, struct esk_slice bytes,
+                            struct esk_error *error) {
+    return store(platform, path, bytes, 0, error);
+}
+
+enum esk_err esk_file_store_private(struct esk_platform *platform, const char *path,
+                                    struct esk_slice bytes, struct esk_error *error) {
+    char *beside = esk_text_format("%s.new", path);
+    enum esk_err err = esk_path_remove(platform, beside, error); /* one that others may read */
+    free(beside);
+    return err == ESK_OK || err == ESK_ERR_NOT_FOUND
+               ? store(platform, path, bytes, ESK_FILE_EXCLUSIVE | ESK_FILE_PRIVATE, error)
+               : err;
 }
 
 enum esk_err esk_folder_make(struct esk_platform *platform, const char *path,

@@ -20,6 +20,7 @@ enum esk_file_flags {
     ESK_FILE_EXCLUSIVE = 8, /* with CREATE: ESK_ERR_CONFLICT when it exists */
     ESK_FILE_DIRECT = 16,   /* O_DIRECT: buffers, positions and sizes are multiples of 4096 */
     ESK_FILE_DSYNC = 32,    /* O_DSYNC: a write that returned is durable */
+    ESK_FILE_PRIVATE = 64,  /* with CREATE: mode 0600 */
 };
 
 enum esk_read_flags {
@@ -87,6 +88,9 @@ enum esk_err esk_file_load(struct esk_platform *platform, const char *path, size
  */
 enum esk_err esk_file_store(struct esk_platform *platform, const char *path, struct esk_slice bytes,
                             struct esk_error *error);
+/* The same for a secret: nobody but the process's user may ever read the file. */
+enum esk_err esk_file_store_private(struct esk_platform *platform, const char *path,
+                                    struct esk_slice bytes, struct esk_error *error);
 
 enum esk_err esk_folder_make(struct esk_platform *platform, const char *path,
                              struct esk_error *error); /* fine when it exists */

@@ -198,7 +198,7 @@ enum esk_err eski_file_open(struct esk_platform *platform, const char *path, uns
     (void)platform;
     int fd;
     do {
-        fd = open(path, open_flags(flags), 0644);
+        fd = open(path, open_flags(flags), flags & ESK_FILE_PRIVATE ? 0600 : 0644);
     } while (fd < 0 && errno == EINTR);
     if (fd < 0) {
         bool refused = errno == EINVAL && (flags & ESK_FILE_DIRECT);

@@ -7,6 +7,7 @@
 #include "base/assert.h"
 #include "wire/http/head.h"
 #include "wire/http/target.h"
+#include "wire/http/token.h"
 
 #define BODY_BYTES_MAX 4096
 
@@ -31,6 +32,10 @@ static void check_head(struct esk_slice input) {
         check_inside(head.headers[i].name, bytes);
         check_inside(head.headers[i].value, bytes);
         ESK_ASSERT(!memchr(head.headers[i].value.data, '\n', head.headers[i].value.size));
+    }
+    struct esk_slice token;
+    if (esk_http_token_find(&head, &token, NULL) == ESK_OK) {
+        check_inside(token, bytes);
     }
     struct esk_arena arena;
     esk_arena_init(&arena, 0);

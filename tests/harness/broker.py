@@ -170,11 +170,19 @@ class Broker:
     def url(self):
         return f"http://{self.address}"
 
-    def client(self, timeout=TIMEOUT_S):
-        """A new HTTP connection of its own, closed when the broker ends."""
-        client = HttpClient(self.address, timeout)
+    def client(self, timeout=TIMEOUT_S, key=None):
+        """A new HTTP connection of its own, closed when the broker ends; with a key, if given."""
+        client = HttpClient(self.address, timeout, key)
         self._clients.append(client)
         return client
+
+    def bootstrap_key(self):
+        """The secret that the first start with --auth required left behind."""
+        return (self.data_dir / "bootstrap.key").read_text(encoding="ascii").rstrip("\n")
+
+    def admin(self):
+        """A client with that key."""
+        return self.client(key=self.bootstrap_key())
 
     def raw(self, timeout=TIMEOUT_S):
         return RawConnection(self.address, timeout)

@@ -25,14 +25,18 @@ class Answer:
 
 
 class HttpClient:
-    """address is "host:port". A body that is no bytes or str is sent as JSON."""
+    """address is "host:port". A body that is no bytes or str is sent as JSON. key: a secret that
+    every request carries."""
 
-    def __init__(self, address, timeout=30.0):
+    def __init__(self, address, timeout=30.0, key=None):
         self.address = address
+        self.key = key
         self.connection = http.client.HTTPConnection(address, timeout=timeout)
 
     def request(self, method, path, body=None, headers=None):
         headers = dict(headers or {})
+        if self.key is not None:
+            headers.setdefault("authorization", f"Bearer {self.key}")
         if body is not None and not isinstance(body, (bytes, str)):
             body = json.dumps(body)
             headers.setdefault("content-type", "application/json")

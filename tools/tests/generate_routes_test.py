@@ -21,8 +21,8 @@ def test_a_good_table_is_rendered():
     files = generate_routes.render(generate_routes.load(table()))
     assert "void eski_look_run(struct eski_request *request);" in files[
         "server/http/route_table.h"]
-    assert '2, {"a", NULL}' in files["server/http/route_table.c"]
-    assert "| GET | `/a/:b` | `look` | Look at it. |" in files["docs/http-routes.md"]
+    assert 'false, ESKI_ACCESS_ADMIN,\n     2, {"a", NULL}' in files["server/http/route_table.c"]
+    assert "| GET | `/a/:b` | `look` | admin | Look at it. |" in files["docs/http-routes.md"]
 
 
 @pytest.mark.parametrize("text, part", [
@@ -38,6 +38,8 @@ def test_a_good_table_is_rendered():
     (table(body='"no"'), "body must be of type bool"),
     (table(body=None), "fields must be"),
     (table(extra="1"), "fields must be"),
+    (table(access='"root"'), "access must be one of"),
+    (table(access='"read"', path='"/a"'), "without a topic"),
 ])
 def test_a_bad_table_is_refused(text, part):
     with pytest.raises(generate_routes.Invalid, match=part):

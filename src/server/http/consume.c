@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Consume, from an offset or from a group's commit; both end in the same read. */
-#include "server/http/http_private.h"
+#include "server/http/access_private.h"
 
 #include "model/limits.h"
 #include "model/names.h"
@@ -68,7 +68,11 @@ static void clean(struct eski_request *request) {
 static bool fill_records(struct eski_request *request, struct esk_buffer *out) {
     struct esk_error error;
     error.text[0] = '\0';
-    enum esk_err err = eski_consume_encode(&request->read.encoder, ESKI_FILL_BYTES, out, &error);
+    struct eski_consume_encoder *encoder = &request->read.encoder;
+    uint64_t before = encoder->record_bytes;
+    enum esk_err err = eski_consume_encode(encoder, ESKI_FILL_BYTES, out, &error);
+    esk_quota_charge_consume(&request->caller, encoder->record_bytes - before,
+                             esk_loop_now_ns(esk_broker_shard_loop(request->shard->broker)));
     if (err == ESK_OK || err == ESK_ERR_AGAIN) {
         return err == ESK_OK;
     }
@@ -87,6 +91,7 @@ static bool fill_records(struct eski_request *request, struct esk_buffer *out) {
 static void consumed(struct esk_consume *consume, enum esk_err err) {
     struct eski_request *request = request_of(consume);
     if (err) {
+        request->response.retry_after_s = err == ESK_ERR_THROTTLED ? consume->retry_after_s : 0;
         eski_fail(request, err, &consume->error);
         return;
     }
@@ -108,6 +113,7 @@ static void cancel(struct eski_request *request) {
 
 static void start(struct eski_request *request) {
     request->read.consume.done = consumed;
+    request->read.consume.caller = &request->caller;
     request->cancel = request->read.consume.wait_ms ? cancel : NULL;
     esk_broker_consume(request->shard->broker, &request->read.consume);
 }
@@ -170,6 +176,9 @@ static void fetched(struct esk_offset_fetch *fetch, enum esk_err err) {
 }
 
 void eski_group_consume_run(struct eski_request *request) {
+    if (!eski_may(request, ESK_ACTION_READ, request->read.consume.topic)) {
+        return;
+    }
     struct esk_offset_fetch *fetch = &request->read.fetch;
     fetch->group = request->parameters[0];
     fetch->topic = request->read.consume.topic;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Committed offsets of consumer groups. */
-#include "server/http/http_private.h"
+#include "server/http/access_private.h"
 
 #include "model/names.h"
 
@@ -57,6 +57,9 @@ static void committed(struct esk_offset_commit *commit, enum esk_err err) {
 }
 
 void eski_commit_run(struct eski_request *request) {
+    if (!eski_may(request, ESK_ACTION_READ, request->commit.topic)) {
+        return;
+    }
     request->commit.group = request->parameters[0];
     request->commit.done = committed;
     esk_broker_offset_commit(request->shard->broker, &request->commit);
@@ -109,6 +112,7 @@ static void fetched(struct esk_offset_fetch *fetch, enum esk_err err) {
 
 void eski_offsets_run(struct eski_request *request) {
     request->fetch.group = request->parameters[0];
+    request->fetch.caller = &request->caller;
     request->fetch.done = fetched;
     esk_broker_offset_fetch(request->shard->broker, &request->fetch);
 }

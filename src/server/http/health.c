@@ -95,13 +95,16 @@ static bool fill_metrics(struct eski_request *request, struct esk_buffer *out) {
 
 static void scraped(struct esk_metrics_scrape *scrape) {
     struct eski_request *request = ESK_CONTAINER(scrape, struct eski_request, scrape);
-    append_own(request);
+    if (request->caller.admin) { /* they are about the whole broker */
+        append_own(request);
+    }
     request->response.content_type = "text/plain; version=0.0.4; charset=utf-8";
     eski_respond_fill(request, fill_metrics);
 }
 
 void eski_metrics_run(struct eski_request *request) {
     request->clean = clean;
+    request->scrape.caller = &request->caller;
     request->scrape.done = scraped;
     esk_buffer_init(&request->scrape.text);
     esk_broker_metrics(request->shard->broker, &request->scrape);

@@ -19,6 +19,10 @@ struct esk_http_options {
     uint32_t idle_ms; /* between requests */
     const struct esk_metrics *const *other_metrics; /* of other doors, shown with its own */
     uint32_t other_metrics_count;
+    /* Origins whose pages may call this door, such as https://ui.example; at most
+     * ESK_HTTP_ORIGIN_BYTES_MAX each; borrowed. */
+    const char *const *cors_origins;
+    size_t cors_origin_count;
 #ifdef ESK_TEST_HOOKS
     const char
         *failing_operation; /* is answered with an internal error; "all": every one; or NULL */

@@ -11,6 +11,9 @@
 #ifndef ESK_SERVER_HTTP_PRIVATE_H
 #define ESK_SERVER_HTTP_PRIVATE_H
 
+#include "broker/caller.h"
+#include "broker/keys.h"
+#include "broker/quotas.h"
 #include "server/http/consume_encoder_private.h"
 #include "server/http/http.h"
 #include "server/http/route_table.h"
@@ -44,12 +47,16 @@ struct eski_request {
     bool is_head;
     bool is_http_1_0;
     bool expects_continue;
+    bool is_chunked;
     bool is_gone;      /* the client is; `cancel` was called */
     bool strings_stay; /* the document stays until the end, strings need not be copied */
     struct esk_arena arena;
     struct esk_slice parameters[ESKI_ROUTE_PARAMETERS_MAX]; /* decoded */
     struct esk_slice path;
     struct esk_slice query;
+    struct esk_caller caller;
+    enum esk_err refusal;    /* the key may not: `error` is the answer once the body has come */
+    struct esk_slice target; /* what an administrative act is about; size 0: the path */
     uint64_t started_ns;
     uint64_t charged_bytes; /* taken from the broker's budget */
 
@@ -91,6 +98,9 @@ struct eski_request {
         struct esk_offset_commit commit;
         struct esk_offset_fetch fetch;
         struct esk_metrics_scrape scrape;
+        struct esk_key_creation key_creation;
+        struct esk_key_revocation key_revocation;
+        struct esk_key_list key_list;
     };
 };
 

@@ -278,6 +278,7 @@ static bool fill_results(struct eski_request *request, struct esk_buffer *out) {
 static void produced(struct esk_produce *produce, enum esk_err err) {
     struct eski_request *request = ESK_CONTAINER(produce, struct eski_request, produce);
     if (err) {
+        request->response.retry_after_s = err == ESK_ERR_THROTTLED ? produce->retry_after_s : 0;
         eski_fail(request, err, &produce->error);
         return;
     }
@@ -287,6 +288,8 @@ static void produced(struct esk_produce *produce, enum esk_err err) {
 void eski_produce_run(struct eski_request *request) {
     struct esk_produce *produce = &request->produce;
     produce->topic = request->parameters[0];
+    produce->owner = request->caller.owner;
+    produce->caller = &request->caller;
     struct esk_topic_view view;
     if (produce->record_count == 0 &&
         esk_broker_topic_find(request->shard->broker, produce->topic, &view)) {

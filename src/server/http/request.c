@@ -2,7 +2,7 @@
 /* A request's memory, its route, and its way through `read` and `run`. Requests are reused by their
  * shard; each keeps the first chunk of its arena. Bodies up to ESK_JSON_LOOP_BYTES_MAX are parsed
  * in the loop by the shard's parser, larger ones on the helper by one of their own. */
-#include "server/http/http_private.h"
+#include "server/http/access_private.h"
 
 #include "base/assert.h"
 #include "model/limits.h"
@@ -61,6 +61,7 @@ void eski_request_destroy(struct eski_request *request) {
         esk_broker_memory_give(shard->broker, request->charged_bytes);
     }
     esk_connection_release(request->connection);
+    esk_caller_release(&request->caller);
     if (request->document) { /* giving back 100 MB takes milliseconds */
         request->mail.run = on_discarded;
         esk_post(shard->http->helper, &request->mail);
@@ -108,16 +109,28 @@ void eski_request_route(struct eski_request *request, const struct esk_http_head
     request->keep_alive = head->keep_alive;
     request->expects_continue = head->expects_continue;
     request->content_length = head->content_length;
+    request->is_chunked = head->is_chunked;
     request->state = ESKI_STATE_BODY;
     request->path = esk_arena_copy(&request->arena, head->path);
     request->query = esk_arena_copy(&request->arena, head->query);
     request->route = eski_router_find(head->method, request->path, request->parameters,
                                       &request->arena, &request->response.allow);
+    if (eski_cors_begin(request, head)) {
+        eski_cors_preflight(request);
+        return;
+    }
+    bool is_guarded = request->route && request->route->access != ESKI_ACCESS_NONE;
+    if (is_guarded && !eski_access_identify(request, head)) {
+        return;
+    }
     uint64_t limit = request->shard->http->options.body_bytes_max;
     if (request->content_length > limit) {
         request->keep_alive = false;
         eski_fail_text(request, ESK_ERR_TOO_LARGE,
                        "the body is over %" PRIu64 " bytes, --max-request-body-bytes", limit);
+        return;
+    }
+    if (is_guarded && !eski_access_judge(request)) {
         return;
     }
     if (!request->route && head->expects_continue) { /* no need to wait for the body */
@@ -133,6 +146,11 @@ void eski_request_route(struct eski_request *request, const struct esk_http_head
 /* --- the body is whole --- */
 
 static void run(struct eski_request *request, enum esk_err err, const struct esk_error *error) {
+    struct esk_error revoked;
+    if (esk_caller_is_revoked(&request->caller)) { /* while the body was taken apart */
+        err = esk_caller_revoked_error(&revoked);
+        error = &revoked;
+    }
     if (err) {
         eski_fail(request, err, error);
         return;
@@ -191,6 +209,10 @@ static bool is_made_to_fail(struct eski_request *request) {
 
 void eski_request_dispatch(struct eski_request *request, struct esk_slice body) {
     const struct eski_route *route = request->route;
+    if (request->refusal) {
+        eski_fail(request, request->refusal, &request->error);
+        return;
+    }
     if (!route) {
         if (request->response.allow) {
             eski_fail_text(request, ESK_ERR_METHOD, "method not allowed; allowed: %s",

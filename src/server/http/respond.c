@@ -3,7 +3,7 @@
  * chunks (to HTTP/1.0, until the connection ends), each made only when the client has taken most of
  * those before it. An internal error keeps its text for the log; the client gets an id to ask
  * about. */
-#include "server/http/http_private.h"
+#include "server/http/access_private.h"
 
 #include "base/assert.h"
 
@@ -21,6 +21,7 @@ static void count(struct eski_request *request) {
     if (request->response.status >= 400) {
         esk_counter_add(&shard->errors[operation], 1);
     }
+    eski_audit(request);
     uint64_t now = esk_monotonic_ns(shard->http->options.platform);
     esk_histogram_record(&shard->durations[operation], now - request->started_ns);
 }
@@ -110,6 +111,7 @@ static void fail(struct eski_request *request, enum esk_err err, const char *tex
     /* A fill function may find the error: then the answer begins anew. */
     ESK_ASSERT(!request->is_head_sent);
     request->state = ESKI_STATE_RUNNING;
+    request->response.asks_for_key = status == 401;
     request->response.content_type = JSON;
     struct esk_json_writer writer = eski_respond_begin(request);
     esk_json_open_object(&writer);
@@ -138,7 +140,9 @@ void eski_fail_text(struct eski_request *request, enum esk_err err, const char *
 static void send_head(struct eski_request *request, bool is_whole, size_t size) {
     struct esk_http_response *response = &request->response;
     request->is_head_sent = true;
-    response->has_length = is_whole;
+    bool has_body = response->status != 204;
+    response->has_length = is_whole && has_body;
+    response->content_type = has_body ? response->content_type : NULL;
     response->content_length = size;
     response->is_chunked = !is_whole && !request->is_http_1_0;
     if (!is_whole && request->is_http_1_0) {
@@ -178,7 +182,22 @@ static void send_chunk(struct eski_request *request, const struct esk_buffer *pi
     esk_connection_write(request->connection, "\r\n", 2);
 }
 
+/* A revoked key reads nothing more, though its request was begun before; what it wrote is told. */
+static bool is_cut_off(const struct eski_request *request) {
+    return esk_caller_is_revoked(&request->caller) && request->route->method == ESK_HTTP_GET &&
+           request->response.status < 400;
+}
+
 bool eski_answer_continue(struct eski_request *request) {
+    if (is_cut_off(request)) {
+        if (request->is_head_sent) {
+            request->keep_alive = false;
+            esk_connection_abort(request->connection);
+            return true;
+        }
+        struct esk_error error;
+        eski_fail(request, esk_caller_revoked_error(&error), &error);
+    }
     struct esk_buffer *out = &request->shard->out;
     out->size = 0;
     eski_fill fill = request->fill;

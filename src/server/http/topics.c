@@ -153,6 +153,7 @@ static void created(struct esk_topic_operation *operation, enum esk_err err) {
 }
 
 void eski_topic_create_run(struct eski_request *request) {
+    request->target = request->topic.operation.name;
     request->topic.operation.config = &request->topic.change;
     request->topic.operation.done = created;
     esk_broker_topic_create(request->shard->broker, &request->topic.operation);
@@ -168,8 +169,17 @@ enum esk_err eski_topic_list_read(struct eski_request *request, const struct esk
     return ESK_OK;
 }
 
+struct list {
+    struct esk_json_writer writer;
+    const struct esk_caller *caller;
+};
+
 static void list_topic(void *context, const struct esk_topic_view *view) {
-    struct esk_json_writer *writer = context;
+    struct list *list = context;
+    struct esk_json_writer *writer = &list->writer;
+    if (!esk_caller_may(list->caller, ESK_ACTION_READ, view->name)) {
+        return;
+    }
     esk_json_open_object(writer);
     esk_json_write_key(writer, "name");
     esk_json_write_string(writer, view->name);
@@ -179,13 +189,13 @@ static void list_topic(void *context, const struct esk_topic_view *view) {
 }
 
 void eski_topic_list_run(struct eski_request *request) {
-    struct esk_json_writer writer = eski_respond_begin(request);
-    esk_json_open_object(&writer);
-    esk_json_write_key(&writer, "topics");
-    esk_json_open_array(&writer);
-    esk_broker_topic_each(request->shard->broker, list_topic, &writer);
-    esk_json_close_array(&writer);
-    esk_json_close_object(&writer);
+    struct list list = {eski_respond_begin(request), &request->caller};
+    esk_json_open_object(&list.writer);
+    esk_json_write_key(&list.writer, "topics");
+    esk_json_open_array(&list.writer);
+    esk_broker_topic_each(request->shard->broker, list_topic, &list);
+    esk_json_close_array(&list.writer);
+    esk_json_close_object(&list.writer);
     eski_respond(request, 200);
 }
 

@@ -130,6 +130,8 @@ static enum esk_http_method method_of(uint8_t method) {
         return ESK_HTTP_PUT;
     case HTTP_DELETE:
         return ESK_HTTP_DELETE;
+    case HTTP_OPTIONS:
+        return ESK_HTTP_OPTIONS;
     default:
         return ESK_HTTP_OTHER;
     }

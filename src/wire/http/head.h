@@ -19,7 +19,8 @@ enum esk_http_method {
     ESK_HTTP_POST,
     ESK_HTTP_PUT,
     ESK_HTTP_DELETE,
-    ESK_HTTP_OTHER, /* legal, but no route has it */
+    ESK_HTTP_OPTIONS, /* no route has it; a browser's preflight */
+    ESK_HTTP_OTHER,   /* legal, but no route has it */
 };
 
 struct esk_http_header {

@@ -13,6 +13,8 @@ const char *esk_http_reason(int status) {
         return "OK";
     case 201:
         return "Created";
+    case 204:
+        return "No Content";
     case 400:
         return "Bad Request";
     case 401:
@@ -52,6 +54,20 @@ static uint8_t *put(uint8_t *at, const char *text) {
     return at + size;
 }
 
+/* Pages of the listed origins may read the answer. */
+static uint8_t *put_cors(uint8_t *at, const struct esk_http_response *response) {
+    ESK_ASSERT(strlen(response->cors_origin) <= ESK_HTTP_ORIGIN_BYTES_MAX);
+    at = put(at, "\r\nAccess-Control-Allow-Origin: ");
+    at = put(at, response->cors_origin);
+    at = put(at, "\r\nVary: Origin");
+    if (!response->is_preflight) {
+        return put(at, "\r\nAccess-Control-Expose-Headers: Retry-After");
+    }
+    at = put(at, "\r\nAccess-Control-Allow-Methods: GET, POST, PUT, DELETE");
+    return put(at, "\r\nAccess-Control-Allow-Headers: Content-Type, Authorization, X-Es-Key, "
+                   "Last-Event-ID\r\nAccess-Control-Max-Age: 600");
+}
+
 static uint8_t *put_number(uint8_t *at, uint64_t value) {
     uint8_t digits[20];
     size_t count = 0;
@@ -70,15 +86,17 @@ size_t esk_http_response_head(const struct esk_http_response *response,
     ESK_ASSERT(!response->allow || strlen(response->allow) <= 128);
     uint8_t *at = head;
     if (response->status == 200) {
-        at = put(at, "HTTP/1.1 200 OK\r\nContent-Type: ");
+        at = put(at, "HTTP/1.1 200 OK");
     } else {
         at = put(at, "HTTP/1.1 ");
         at = put_number(at, (uint64_t)response->status);
         *at++ = ' ';
         at = put(at, esk_http_reason(response->status));
-        at = put(at, "\r\nContent-Type: ");
     }
-    at = put(at, response->content_type);
+    if (response->content_type) {
+        at = put(at, "\r\nContent-Type: ");
+        at = put(at, response->content_type);
+    }
     if (response->is_chunked) {
         at = put(at, "\r\nTransfer-Encoding: chunked");
     } else if (response->has_length) {
@@ -92,6 +110,16 @@ size_t esk_http_response_head(const struct esk_http_response *response,
     if (response->retry_after_s) {
         at = put(at, "\r\nRetry-After: ");
         at = put_number(at, response->retry_after_s);
+    }
+    if (response->asks_for_key) {
+        at = put(at, "\r\nWWW-Authenticate: Bearer");
+    }
+    if (response->cors_origin) {
+        at = put_cors(at, response);
+    }
+    if (response->more) {
+        ESK_ASSERT(strlen(response->more) <= ESK_HTTP_MORE_BYTES_MAX);
+        at = put(at, response->more);
     }
     if (response->closes) {
         at = put(at, "\r\nConnection: close");

@@ -33,6 +33,55 @@ static void heads_are_written(void **state) {
                        "Connection: close\r\n\r\n")));
 }
 
+static void what_a_browser_may_is_said_to_listed_origins(void **state) {
+    (void)state;
+    uint8_t head[ESK_HTTP_RESPONSE_HEAD_BYTES_MAX];
+    struct esk_http_response refused = {.status = 401,
+                                        .content_type = "text/plain",
+                                        .has_length = true,
+                                        .asks_for_key = true,
+                                        .cors_origin = "https://ui.example"};
+    size_t size = esk_http_response_head(&refused, head);
+    assert_true(esk_slice_equal(
+        esk_slice(head, size),
+        esk_slice_text("HTTP/1.1 401 Unauthorized\r\nContent-Type: text/plain\r\n"
+                       "Content-Length: 0\r\nWWW-Authenticate: Bearer\r\n"
+                       "Access-Control-Allow-Origin: https://ui.example\r\nVary: Origin\r\n"
+                       "Access-Control-Expose-Headers: Retry-After\r\n\r\n")));
+    struct esk_http_response preflight = {
+        .status = 204, .is_preflight = true, .cors_origin = "https://ui.example"};
+    size = esk_http_response_head(&preflight, head);
+    assert_true(esk_slice_equal(
+        esk_slice(head, size),
+        esk_slice_text("HTTP/1.1 204 No Content\r\n"
+                       "Access-Control-Allow-Origin: https://ui.example\r\nVary: Origin\r\n"
+                       "Access-Control-Allow-Methods: GET, POST, PUT, DELETE\r\n"
+                       "Access-Control-Allow-Headers: Content-Type, Authorization, X-Es-Key, "
+                       "Last-Event-ID\r\nAccess-Control-Max-Age: 600\r\n\r\n")));
+}
+
+/* The longest head that can be. */
+static void the_longest_head_fits(void **state) {
+    (void)state;
+    char allow[129];
+    char origin[ESK_HTTP_ORIGIN_BYTES_MAX + 1];
+    memset(allow, 'A', sizeof allow - 1);
+    memset(origin, 'o', sizeof origin - 1);
+    allow[sizeof allow - 1] = origin[sizeof origin - 1] = '\0';
+    struct esk_http_response longest = {.status = 431,
+                                        .content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                        .allow = allow,
+                                        .has_length = true,
+                                        .content_length = UINT64_MAX,
+                                        .retry_after_s = UINT32_MAX,
+                                        .asks_for_key = true,
+                                        .cors_origin = origin,
+                                        .is_preflight = true,
+                                        .closes = true};
+    uint8_t head[2 * ESK_HTTP_RESPONSE_HEAD_BYTES_MAX];
+    assert_true(esk_http_response_head(&longest, head) <= ESK_HTTP_RESPONSE_HEAD_BYTES_MAX);
+}
+
 static void chunk_sizes_are_hexadecimal(void **state) {
     (void)state;
     static const struct {
@@ -80,6 +129,8 @@ static void targets_are_decoded(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heads_are_written),
+        cmocka_unit_test(what_a_browser_may_is_said_to_listed_origins),
+        cmocka_unit_test(the_longest_head_fits),
         cmocka_unit_test(chunk_sizes_are_hexadecimal),
         cmocka_unit_test(targets_are_decoded),
     };

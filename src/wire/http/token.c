@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "wire/http/token.h"
+
+#include <strings.h>
+
+#define SCHEME "bearer"
+#define SCHEME_BYTES (sizeof(SCHEME) - 1)
+
+static bool is_name(struct esk_slice name, const char *lower_case, size_t size) {
+    return name.size == size && strncasecmp((const char *)name.data, lower_case, size) == 0;
+}
+
+/* What stands behind "Bearer" and white space; size 0: another scheme. */
+static struct esk_slice bearer(struct esk_slice value) {
+    if (value.size <= SCHEME_BYTES ||
+        strncasecmp((const char *)value.data, SCHEME, SCHEME_BYTES) != 0) {
+        return esk_slice(NULL, 0);
+    }
+    size_t skip = SCHEME_BYTES;
+    while (skip < value.size && (value.data[skip] == ' ' || value.data[skip] == '\t')) {
+        skip++;
+    }
+    return skip == SCHEME_BYTES ? esk_slice(NULL, 0)
+                                : esk_slice(value.data + skip, value.size - skip);
+}
+
+enum esk_err esk_http_token_find(const struct esk_http_head *head, struct esk_slice *token,
+                                 struct esk_error *error) {
+    *token = esk_slice(NULL, 0);
+    for (uint32_t i = 0; i < head->header_count; i++) {
+        const struct esk_http_header *header = &head->headers[i];
+        struct esk_slice found;
+        if (is_name(header->name, "authorization", 13)) {
+            found = bearer(header->value);
+        } else if (is_name(header->name, "x-es-key", 8)) {
+            found = header->value;
+        } else {
+            continue;
+        }
+        if (found.size == 0) {
+            continue;
+        }
+        if (token->size != 0 && !esk_slice_equal(*token, found)) {
+            return esk_fail(error, ESK_ERR_UNAUTHENTICATED,
+                            "Authorization and X-Es-Key hold different keys");
+        }
+        *token = found;
+    }
+    return ESK_OK;
+}
