@@ -9,8 +9,8 @@
 #define ESK_SECRET_RANDOM_BYTES 32
 #define ESK_SECRET_BYTES 48 /* "esk_", 43 digits of base64url, NUL */
 #define ESK_SECRET_HASH_BYTES 32
-#define ESK_TOKEN_BYTES_MAX 1024 /* longer ones are no key; the ES01 handshake has the same bound  \
-                                  */
+/* Longer ones are no key; the ES01 handshake has the same bound. */
+#define ESK_TOKEN_BYTES_MAX 1024
 
 /* The text of these bits. */
 void esk_secret_format(const uint8_t bits[ESK_SECRET_RANDOM_BYTES], char secret[ESK_SECRET_BYTES]);
