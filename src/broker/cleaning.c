@@ -38,6 +38,7 @@ static void retained(struct esk_retention_pass *pass) {
 static void retention_run(struct esk_mail *mail) {
     struct esk_cleaning_job *job = ESK_CONTAINER(mail, struct esk_cleaning_job, mail);
     job->retention.done = retained;
+    job->retention.everything = true;
     esk_shard_run_retention(job->target->log, &job->retention);
 }
 

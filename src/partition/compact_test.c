@@ -239,27 +239,32 @@ static void a_pass_keeps_the_newest_of_each_key_and_all_offsets(void **state) {
     assert_int_equal(pass.pass.segments_compacted, 0);
 }
 
+static void run_quiet_pass(struct world *world, struct pass *pass) {
+    advance(world, UINT64_C(5000000000)); /* idle: what is sealed is settled */
+    *pass = (struct pass){.pass = {.done = pass_done}};
+    esk_shard_run_compaction(world->shard, &pass->pass);
+    advance(world, UINT64_C(1000000000));
+    assert_int_equal(pass->done, 1);
+}
+
 static void a_pass_in_the_background_waits_until_half_is_new(void **state) {
     struct world *world = *state;
     struct pass pass;
     assert_int_equal(world_start(world), ESK_OK);
-    write_many(world, 0, RECORDS);
+    for (uint64_t number = 0; number < 60; number++) { /* without keys: they stay */
+        assert_int_equal(write_number(world, 0, number, 400), ESK_OK);
+    }
     run_pass(world, &pass);
-    write_many(world, RECORDS, RECORDS + 12); /* a segment, against three that are compacted */
-    advance(world, UINT64_C(5000000000));
-    struct pass quiet = {.pass = {.done = pass_done}};
-    esk_shard_run_compaction(world->shard, &quiet.pass);
-    advance(world, UINT64_C(100000000));
-    assert_int_equal(quiet.done, 1);
-    assert_int_equal(quiet.pass.segments_compacted, 0);
-    write_many(world, RECORDS + 12, RECORDS + 60);
-    advance(world, UINT64_C(5000000000));
-    quiet = (struct pass){.pass = {.done = pass_done}};
-    esk_shard_run_compaction(world->shard, &quiet.pass);
-    advance(world, UINT64_C(100000000));
-    assert_int_equal(quiet.done, 1);
-    assert_true(quiet.pass.segments_compacted > 0);
-    expect_newest(world, RECORDS + 60);
+    for (uint64_t number = 0; number < 20; number++) {
+        write_keyed(world, 60 + number, 400);
+    }
+    run_quiet_pass(world, &pass);
+    assert_int_equal(pass.pass.segments_compacted, 0);
+    for (uint64_t number = 20; number < 100; number++) {
+        write_keyed(world, 60 + number, 400);
+    }
+    run_quiet_pass(world, &pass);
+    assert_true(pass.pass.records_removed > 70);
 }
 
 static void a_small_map_takes_several_rounds(void **state) {
@@ -363,6 +368,35 @@ static void retention_drops_what_is_written_anew_when_that_is_done(void **state)
     assert_int_equal(world_crash(world), ESK_OK);
     expect_no_loss(world, RECORDS);
     expect_files(world);
+}
+
+static void retention_on_demand_settles_what_is_due_first(void **state) {
+    struct world *world = *state;
+    struct esk_retention_pass retention = {.done = retained};
+    world->compaction = false;
+    world->retention_bytes = 3000;
+    world->options.tail_bytes_max = 1u << 20;
+    world->options.move_bytes = 1u << 20;
+    assert_int_equal(world_start(world), ESK_OK);
+    write_many(world, 0, RECORDS); /* all of it is in memory */
+    assert_int_equal(world->partitions[0]->moved_offset, 0);
+    esk_shard_run_retention(world->shard, &retention);
+    run_all(world);
+    assert_int_equal(retention.segments_deleted, 0);
+    assert_null(world->shard->retention);
+    write_many(world, RECORDS, 2 * RECORDS);
+    retention.everything = true;
+    esk_shard_run_retention(world->shard, &retention);
+    run_all(world);
+    assert_null(world->shard->retention);
+    assert_true(retention.segments_deleted > 8);
+    assert_int_equal(world->partitions[0]->segment_count, 1);
+    world->storage.disk.capacity = world->storage.disk.used; /* no checkpoint will come */
+    write_many(world, 2 * RECORDS, 3 * RECORDS);
+    esk_shard_run_retention(world->shard, &retention);
+    advance(world, UINT64_C(20000000000));
+    assert_null(world->shard->retention);
+    world->storage.disk.capacity = 1u << 30;
 }
 
 static void removal_done(struct esk_partition_removal *removal) {
@@ -479,6 +513,7 @@ int main(void) {
         TEST(a_crash_at_any_call_loses_nothing_and_leaves_nothing),
         TEST(a_full_disk_leaves_the_partition_as_it_is),
         TEST(retention_drops_what_is_written_anew_when_that_is_done),
+        TEST(retention_on_demand_settles_what_is_due_first),
         TEST(a_removed_partition_s_files_go_behind_the_job),
         TEST(reads_go_on_over_a_segment_that_is_replaced),
         TEST(a_stop_ends_a_pass),

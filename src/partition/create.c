@@ -115,6 +115,7 @@ static void drop(struct esk_shard *shard, struct esk_partition *partition) {
     esk_deadlines_remove(&shard->oldest, &partition->oldest);
     esk_list_remove(&partition->full);
     esk_list_remove(&partition->settling);
+    eski_retention_settled(partition);
     esk_journal_forget(shard->journal, partition->group_id);
     eski_reads_end(partition, ESK_ERR_NOT_FOUND);
     eski_sequences_end(partition);

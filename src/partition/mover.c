@@ -80,6 +80,7 @@ static void checkpoint_durable(struct esk_journal_append *append) {
         }
         eski_mover_note_tail(partition);
     }
+    eski_retention_settled(partition);
     eski_compaction_settled(partition);
     eski_partition_let_go(partition);
     eski_mover_kick(shard);

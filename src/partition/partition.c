@@ -17,6 +17,7 @@ struct esk_partition *eski_partition_create(struct esk_shard *shard,
     esk_list_init(&partition->pending);
     esk_list_init(&partition->full);
     esk_list_init(&partition->settling);
+    esk_list_init(&partition->retention_wait);
     esk_list_init(&partition->reads);
     eski_producers_init(partition);
     esk_tail_init(&partition->tail);

@@ -113,6 +113,9 @@ void eski_reads_wake(struct esk_partition *partition);
 void eski_reads_end(struct esk_partition *partition, enum esk_err err);
 void eski_log_start_applied(struct esk_partition *partition);
 bool eski_retention_runs(const struct esk_shard *shard);
+void eski_retention_stop(struct esk_shard *shard); /* it waits for nothing any more */
+/* A checkpoint of the partition is durable, or it is removed. */
+void eski_retention_settled(struct esk_partition *partition);
 /* Segments wholly below the last durable checkpoint, which cleaning may touch: how many. */
 size_t eski_settled_segments(const struct esk_partition *partition);
 

@@ -22,8 +22,10 @@ struct eski_retention {
     uint64_t *group_ids; /* as of its start */
     size_t count;
     size_t next;
-    size_t waiting; /* for log starts to be applied and files to go */
+    size_t waiting; /* for log starts to be applied, files to go, segments to be settled */
     bool walked;
+    bool everything;        /* somebody asked for it: what is due is settled first */
+    struct esk_timer timer; /* ends the wait for that */
     uint64_t segments_deleted;
     uint64_t bytes_freed;
 };
@@ -52,6 +54,8 @@ struct log_start {
     struct eski_retention *pass;
 };
 
+#define PATIENCE_NS UINT64_C(10000000000) /* with checkpoints, of those who asked: 10 s */
+
 static void start_pass(struct esk_shard *shard);
 
 bool eski_retention_runs(const struct esk_shard *shard) {
@@ -65,6 +69,7 @@ static void finish_pass_if_done(struct eski_retention *pass) {
         return;
     }
     shard->retention = NULL;
+    esk_timer_stop(shard->loop, &pass->timer);
     eski_ballast_shrink_if_idle(shard);
     esk_counter_add(&shard->metrics.cleanup_passes, 1);
     struct esk_link *link;
@@ -215,6 +220,10 @@ static void log_start_done(struct esk_submit *submit, enum esk_err err) {
     finish_pass_if_done(pass);
 }
 
+static bool ending(const struct esk_shard *shard) {
+    return shard->failed || shard->stopping || shard->no_waits;
+}
+
 static void look_at(struct eski_retention *pass, struct esk_partition *partition) {
     if (partition->machine != NULL || !partition->settings.retention || !partition->serving) {
         return;
@@ -222,7 +231,11 @@ static void look_at(struct eski_retention *pass, struct esk_partition *partition
     bool unsettled = false;
     uint64_t start = wanted_start(partition, esk_wall_ms(pass->shard->platform), &unsettled);
     if (unsettled) {
-        eski_mover_settle(partition); /* for the next pass */
+        eski_mover_settle(partition); /* for the next pass, or for this one */
+    }
+    if (unsettled && pass->everything && !ending(pass->shard)) {
+        esk_list_append(&pass->shard->retention_waits, &partition->retention_wait);
+        pass->waiting++;
     }
     if (start > partition->log_start) {
         struct log_start *log_start = esk_alloc_zeroed(1, sizeof(*log_start));
@@ -234,8 +247,33 @@ static void look_at(struct eski_retention *pass, struct esk_partition *partition
     }
 }
 
-static bool ending(const struct esk_shard *shard) {
-    return shard->failed || shard->stopping;
+void eski_retention_settled(struct esk_partition *partition) {
+    struct esk_shard *shard = partition->shard;
+    if (esk_list_empty(&partition->retention_wait)) {
+        return;
+    }
+    esk_list_remove(&partition->retention_wait);
+    if (!partition->removed && !ending(shard)) {
+        look_at(shard->retention, partition);
+    }
+    shard->retention->waiting--;
+    finish_pass_if_done(shard->retention);
+}
+
+static void wait_over(struct esk_timer *timer) {
+    struct eski_retention *pass = ESK_CONTAINER(timer, struct eski_retention, timer);
+    struct esk_link *link;
+    while ((link = esk_list_first(&pass->shard->retention_waits)) != NULL) {
+        esk_list_remove(link);
+        pass->waiting--;
+    }
+    finish_pass_if_done(pass);
+}
+
+void eski_retention_stop(struct esk_shard *shard) {
+    if (shard->retention != NULL) {
+        esk_timer_start(shard->loop, &shard->retention->timer, esk_loop_now_ns(shard->loop));
+    }
 }
 
 static void walk(struct esk_mail *mail) {
@@ -269,9 +307,12 @@ static void start_pass(struct esk_shard *shard) {
     shard->retention = pass;
     struct esk_link *link;
     while ((link = esk_list_first(&shard->passes)) != NULL) {
+        pass->everything |= ESK_CONTAINER(link, struct esk_retention_pass, link)->everything;
         esk_list_remove(link);
         esk_list_append(&shard->passes_active, link);
     }
+    pass->timer.run = wait_over;
+    esk_timer_start(shard->loop, &pass->timer, esk_loop_now_ns(shard->loop) + PATIENCE_NS);
     pass->mail.run = walk;
     esk_post(&shard->loop->executor, &pass->mail);
 }

@@ -26,6 +26,7 @@ void eski_shard_fail(struct esk_shard *shard, const struct esk_error *error) {
     if (!shard->failed) {
         shard->failed = true;
         shard->options.failed(shard->options.context, error);
+        eski_retention_stop(shard);
         eski_compaction_stop(shard);
         eski_waiting_kick(shard);
     }
@@ -51,6 +52,7 @@ enum esk_err esk_shard_recover(const struct esk_shard_options *options, struct e
     esk_list_init(&made->recent);
     esk_list_init(&made->passes);
     esk_list_init(&made->passes_active);
+    esk_list_init(&made->retention_waits);
     esk_list_init(&made->compactions);
     esk_list_init(&made->compactions_active);
     eski_mover_init(made);
@@ -192,6 +194,7 @@ void eski_shard_step_stop(struct esk_shard *shard) {
 
 void esk_shard_end_waits(struct esk_shard *shard) {
     shard->no_waits = true;
+    eski_retention_stop(shard);
     eski_compaction_stop(shard);
     size_t position = 0;
     uint64_t group_id;

@@ -99,6 +99,7 @@ void esk_shard_remove_partitions(struct esk_shard *shard, struct esk_partition_r
  * gone. A pass begun before does not count: called during one, it waits for the next. */
 struct esk_retention_pass {
     void (*done)(struct esk_retention_pass *pass);
+    bool everything; /* what is due and not settled yet is settled first; false: by the next pass */
     uint64_t segments_deleted; /* out */
     uint64_t bytes_freed;      /* out */
     struct esk_link link;      /* internal */

@@ -100,6 +100,7 @@ struct esk_partition {
     struct esk_deadline oldest;       /* by the journal position of what is not checkpointed */
     struct esk_link full;             /* in the shard's list of tails to move */
     struct esk_link settling;         /* in the shard's list of those that retention waits for */
+    struct esk_link retention_wait;   /* in its list of those that the pass that runs waits for */
 
     struct esk_link reads; /* waiting at the end */
     uint32_t busy;         /* pending entries, jobs and fetches that point here */
@@ -169,6 +170,7 @@ struct esk_shard {
     struct esk_link passes;        /* retention: waiting */
     struct esk_link passes_active; /* and served by the pass that runs */
     struct eski_retention *retention;
+    struct esk_link retention_waits;
     struct esk_executor *cleaner;         /* compaction; made by the first pass that has work */
     struct esk_link compactions;          /* passes of compaction: waiting */
     struct esk_link compactions_active;   /* and served by the one that runs */
