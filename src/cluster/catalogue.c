@@ -56,6 +56,7 @@ void esk_catalogue_fini(struct esk_catalogue *catalogue) {
     esk_u64_map_fini(&catalogue->by_id);
     esk_producers_fini(&catalogue->producers);
     esk_keys_fini(&catalogue->keys);
+    esk_schemas_fini(&catalogue->schemas);
 }
 
 static struct esk_slice topic_name(const struct esk_topic *topic) {
@@ -166,6 +167,8 @@ static enum esk_err apply_change(struct esk_catalogue *catalogue,
         return esk_keys_apply_created(&catalogue->keys, &change->key_created, error);
     case ESK_CATALOGUE_KEY_REVOKED:
         return esk_keys_apply_revoked(&catalogue->keys, change->key_revoked.key_id, error);
+    case ESK_CATALOGUE_SCHEMA_REGISTERED:
+        return esk_schemas_apply(&catalogue->schemas, &change->schema_registered, error);
     }
     return ESK_OK;
 }
@@ -266,6 +269,7 @@ static void machine_snapshot(struct esk_machine *machine,
     free(topics);
     esk_producers_snapshot(&catalogue->producers, emit, context);
     esk_keys_snapshot(&catalogue->keys, emit, context);
+    esk_schemas_snapshot(&catalogue->schemas, emit, context);
 }
 
 static const struct esk_machine_ops machine_ops = {machine_apply, machine_snapshot};
@@ -279,6 +283,7 @@ void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_gr
     esk_u64_map_init(&catalogue->by_id);
     esk_producers_init(&catalogue->producers);
     esk_keys_init(&catalogue->keys);
+    esk_schemas_init(&catalogue->schemas);
 }
 
 /* --- look-ups --- */

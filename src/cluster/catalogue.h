@@ -9,6 +9,7 @@
 #include "base/map.h"
 #include "cluster/keys.h"
 #include "cluster/producers.h"
+#include "cluster/schemas.h"
 #include "model/entries.h"
 #include "model/topic_config.h"
 #include "partition/partition.h"
@@ -45,6 +46,7 @@ struct esk_catalogue {
     uint64_t next_group;
     struct esk_producers producers;
     struct esk_keys keys;
+    struct esk_schemas schemas;
 };
 
 void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_group);

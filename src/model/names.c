@@ -104,6 +104,20 @@ enum esk_err esk_topic_name_check(struct esk_slice name, struct esk_error *error
     return ESK_OK;
 }
 
+enum esk_err esk_subject_check(struct esk_slice name, struct esk_error *error) {
+    if (name.size == 0 || name.size > ESK_SUBJECT_BYTES_MAX) {
+        return esk_fail(error, ESK_ERR_INVALID, "subject must have 1 to %d characters, not %zu",
+                        ESK_SUBJECT_BYTES_MAX, name.size);
+    }
+    for (size_t i = 0; i < name.size; i++) {
+        if (!is_topic_character(name.data[i])) {
+            return esk_fail(error, ESK_ERR_INVALID,
+                            "subject may have letters, digits, '.', '-' and '_' only");
+        }
+    }
+    return ESK_OK;
+}
+
 enum esk_err esk_id_check(struct esk_slice id, const char *what, struct esk_error *error) {
     if (id.size == 0 || id.size > ESK_ID_BYTES_MAX) {
         return esk_fail(error, ESK_ERR_INVALID, "%s must have 1 to %d bytes, not %zu", what,

@@ -10,6 +10,9 @@
 /* A topic's name: 1 to 200 of A-Z a-z 0-9 . - _, but not "." or "..". error may be NULL. */
 enum esk_err esk_topic_name_check(struct esk_slice name, struct esk_error *error);
 
+/* A subject of the schema registry: 1 to 255 of a topic's characters. error may be NULL. */
+enum esk_err esk_subject_check(struct esk_slice name, struct esk_error *error);
+
 /* An id of a group or a producer: 1 to 200 bytes of UTF-8 without control characters (U+0000 to
  * U+001F, U+007F to U+009F). `what` begins the text: "group", "producer_id". error may be NULL. */
 enum esk_err esk_id_check(struct esk_slice id, const char *what, struct esk_error *error);

@@ -197,6 +197,14 @@ static void leave(struct eski_request *request) {
     }
 }
 
+static void leave_if_ending(struct eski_request *request) {
+    if (esk_connection_input_ending(request->connection) ||
+        esk_connection_stopping(request->connection) ||
+        esk_caller_is_revoked(&request->caller)) {
+        leave(request);
+    }
+}
+
 /* Sends what is ready; false: nothing more can be done now. */
 static bool send_answer(struct eski_request *request, unsigned *served) {
     struct esk_connection *connection = request->connection;
@@ -206,7 +214,9 @@ static bool send_answer(struct eski_request *request, unsigned *served) {
     if (!request->is_sent) {
         request->is_sent = eski_answer_continue(request);
         if (!request->is_sent) {
-            esk_connection_wake(connection); /* when it is this connection's turn again */
+            if (!request->is_waiting) {
+                esk_connection_wake(connection); /* when it is this connection's turn again */
+            }
             return false;
         }
         if (esk_connection_output_bytes(connection) >= ESK_CONNECTION_OUTPUT_BYTES_MAX) {
@@ -233,13 +243,14 @@ static bool serve_request(struct eski_request *request, unsigned *served) {
     case ESKI_STATE_BODY:
         return collect(request);
     case ESKI_STATE_ANSWERING:
-        return send_answer(request, served);
+        if (!request->is_waiting) {
+            return send_answer(request, served);
+        }
+        leave_if_ending(request);
+        return false;
     case ESKI_STATE_READING:
     case ESKI_STATE_RUNNING:
-        if (esk_connection_input_ending(request->connection) ||
-            esk_connection_stopping(request->connection)) {
-            leave(request);
-        }
+        leave_if_ending(request);
         return false;
     }
     return false;
@@ -279,7 +290,8 @@ static void on_closed(struct esk_connection *connection) {
     if (!request) {
         return;
     }
-    if (request->state == ESKI_STATE_READING || request->state == ESKI_STATE_RUNNING) {
+    if (request->is_waiting || request->state == ESKI_STATE_READING ||
+        request->state == ESKI_STATE_RUNNING) {
         leave(request); /* it is orphaned: its answer will end it */
         return;
     }

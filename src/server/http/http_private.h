@@ -14,6 +14,8 @@
 #include "broker/caller.h"
 #include "broker/keys.h"
 #include "broker/quotas.h"
+#include "broker/raft.h"
+#include "broker/schemas.h"
 #include "server/http/consume_encoder_private.h"
 #include "server/http/http.h"
 #include "server/http/route_table.h"
@@ -49,11 +51,13 @@ struct eski_request {
     bool expects_continue;
     bool is_chunked;
     bool is_gone;      /* the client is; `cancel` was called */
+    bool is_waiting;   /* answering, but the broker works on the next piece: it must stay */
     bool strings_stay; /* the document stays until the end, strings need not be copied */
     struct esk_arena arena;
     struct esk_slice parameters[ESKI_ROUTE_PARAMETERS_MAX]; /* decoded */
     struct esk_slice path;
     struct esk_slice query;
+    struct esk_slice last_event_id; /* the header, for a tail */
     struct esk_caller caller;
     enum esk_err refusal;    /* the key may not: `error` is the answer once the body has come */
     struct esk_slice target; /* what an administrative act is about; size 0: the path */
@@ -98,6 +102,29 @@ struct eski_request {
         struct esk_offset_commit commit;
         struct esk_offset_fetch fetch;
         struct esk_metrics_scrape scrape;
+        struct {
+            struct esk_consume consume;
+            struct eski_consume_encoder encoder;
+            struct esk_timer timer;
+            uint64_t offset; /* to begin with, unless */
+            bool is_at_end;
+            bool is_base64;
+            bool has_records; /* the encoder has more, or may have */
+            bool is_over;
+            enum esk_err err; /* with request->error: the last event */
+            uint64_t charged_bytes;
+        } tail;
+        struct esk_raft_listing raft;
+        struct {
+            uint32_t partition;
+        } tiered;
+        struct {
+            struct esk_schema_operation operation;
+            struct esk_schema_view view; /* to be shown */
+            uint32_t number;             /* an id or version; 0: the latest version */
+            uint32_t shown;              /* of a list */
+            bool has_begun;
+        } schema;
         struct esk_key_creation key_creation;
         struct esk_key_revocation key_revocation;
         struct esk_key_list key_list;
@@ -157,6 +184,9 @@ void eski_respond_fill(struct eski_request *request, eski_fill fill);
 void eski_fail(struct eski_request *request, enum esk_err err, const struct esk_error *error);
 void eski_fail_text(struct eski_request *request, enum esk_err err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* Logs an internal error under a new id; `visible` gets what the client is told. */
+void eski_log_internal(struct eski_request *request, enum esk_err err, const char *text,
+                       char visible[40]);
 /* Sends the next piece; true when the answer is complete. */
 bool eski_answer_continue(struct eski_request *request);
 
@@ -186,6 +216,10 @@ enum esk_err eski_group_parameter(struct eski_request *request, struct esk_error
 enum esk_err eski_keep(struct eski_request *request, struct esk_slice *text,
                        struct esk_error *error);
 enum esk_err eski_out_of_memory(struct esk_error *error);
+
+/* confluent.c: routes whose errors carry more fields */
+bool eski_registry_speaks(const struct eski_route *route);
+void eski_registry_write_error(struct esk_json_writer *writer, int code, const char *text);
 
 /* topics.c */
 void eski_write_config(struct esk_json_writer *writer, const struct esk_topic_config *config);

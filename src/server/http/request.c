@@ -115,6 +115,10 @@ void eski_request_route(struct eski_request *request, const struct esk_http_head
     request->query = esk_arena_copy(&request->arena, head->query);
     request->route = eski_router_find(head->method, request->path, request->parameters,
                                       &request->arena, &request->response.allow);
+    if (request->route && request->route->operation == ESKI_OPERATION_TAIL) {
+        request->last_event_id =
+            esk_arena_copy(&request->arena, esk_http_header_find(head, "last-event-id"));
+    }
     if (eski_cors_begin(request, head)) {
         eski_cors_preflight(request);
         return;

@@ -86,8 +86,8 @@ void eski_respond_fill(struct eski_request *request, eski_fill fill) {
 
 /* --- errors --- */
 
-static void log_internal(struct eski_request *request, enum esk_err err, const char *text,
-                         char visible[40]) {
+void eski_log_internal(struct eski_request *request, enum esk_err err, const char *text,
+                       char visible[40]) {
     const struct esk_http_options *options = &request->shard->http->options;
     uint32_t number;
     esk_random_bytes(options->platform, &number, sizeof number);
@@ -105,7 +105,7 @@ static void fail(struct eski_request *request, enum esk_err err, const char *tex
     char visible[40];
     int status = esk_err_http_status(err);
     if (status == 500) {
-        log_internal(request, err, text, visible);
+        eski_log_internal(request, err, text, visible);
         text = visible;
     }
     /* A fill function may find the error: then the answer begins anew. */
@@ -116,7 +116,11 @@ static void fail(struct eski_request *request, enum esk_err err, const char *tex
     struct esk_json_writer writer = eski_respond_begin(request);
     esk_json_open_object(&writer);
     esk_json_write_key(&writer, "error");
-    esk_json_write_text(&writer, text && *text ? text : esk_err_meaning(err));
+    text = text && *text ? text : esk_err_meaning(err);
+    esk_json_write_text(&writer, text);
+    if (request->route && eski_registry_speaks(request->route)) {
+        eski_registry_write_error(&writer, status, text);
+    }
     esk_json_close_object(&writer);
     eski_respond(request, status);
 }
