@@ -27,16 +27,16 @@ void esk_secret_hash(struct esk_slice token, uint8_t hash[ESK_SECRET_HASH_BYTES]
 
 bool esk_secret_equal(const uint8_t *a, const uint8_t *b, size_t size) {
     uint64_t different = 0;
-    size_t i = 0;
-    for (; i + 8 <= size; i += 8) {
+    for (size_t i = 0; size < 8 && i < size; i++) {
+        different |= (uint64_t)(a[i] ^ b[i]);
+    }
+    for (size_t i = 0; size >= 8 && i < size; i += 8) {
+        size_t at = i + 8 <= size ? i : size - 8; /* the last word may overlap the one before */
         uint64_t left;
         uint64_t right;
-        memcpy(&left, a + i, 8);
-        memcpy(&right, b + i, 8);
+        memcpy(&left, a + at, 8);
+        memcpy(&right, b + at, 8);
         different |= left ^ right;
-    }
-    for (; i < size; i++) {
-        different |= (uint64_t)(a[i] ^ b[i]);
     }
     return different == 0;
 }
