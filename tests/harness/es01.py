@@ -31,16 +31,20 @@ def as_bytes(value):
     return value.encode() if isinstance(value, str) else value
 
 
+class Encoded(bytes):
+    """A record's bytes in a produce payload; other bytes are taken for a value."""
+
+
 def record(value, key=None, partition=-1, sequence=None):
     """One record of a produce payload."""
     head = struct.pack(">i", -1) if key is None else sized(">i", as_bytes(key))
     tail = struct.pack(">iq", partition, NO_SEQUENCE if sequence is None else sequence)
-    return head + sized(">I", as_bytes(value)) + tail
+    return Encoded(head + sized(">I", as_bytes(value)) + tail)
 
 
 def produce_payload(topic, records, producer_id=None, count=None):
     """records: of record(), or values."""
-    records = [r if isinstance(r, bytes) else record(r) for r in records]
+    records = [r if isinstance(r, Encoded) else record(r) for r in records]
     producer = struct.pack(">i", -1) if producer_id is None else sized(">i", as_bytes(producer_id))
     number = struct.pack(">I", len(records) if count is None else count)
     return sized(">H", as_bytes(topic)) + producer + number + b"".join(records)
