@@ -27,6 +27,7 @@ static const struct {
     {"EINVAL", EINVAL},
     {"short", ESKI_FAULT_SHORT},
     {"lost", ESKI_FAULT_LOST},
+    {"stall", ESKI_FAULT_STALL},
 };
 
 static bool parse_number(const char **at, uint64_t *number) {

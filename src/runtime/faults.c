@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#define STALL_NS 1000000 /* between two looks whether a stall is over */
+
 struct faults {
     struct esk_platform platform;
     struct esk_platform *inner;
@@ -71,7 +73,11 @@ static enum esk_err write_half(struct faulty_file *f, const struct esk_slice *sl
 static enum esk_err file_write(struct esk_file *file, const struct esk_slice *slices, size_t count,
                                uint64_t position, size_t *written, struct esk_error *error) {
     struct faulty_file *f = faulty(file);
-    int what = eski_fault_decide(&f->faults->rules, ESKI_FAULT_WRITE, f->path);
+    int what;
+    while ((what = eski_fault_decide(&f->faults->rules, ESKI_FAULT_WRITE, f->path)) ==
+           ESKI_FAULT_STALL) {
+        esk_pause(f->faults->inner, STALL_NS);
+    }
     if (what == ESKI_FAULT_SHORT) {
         return write_half(f, slices, count, position, written, error);
     }

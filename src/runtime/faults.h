@@ -16,6 +16,7 @@
  *   WHAT       EIO ENOSPC EDQUOT EFBIG EROFS EACCES ENOENT EINVAL: the call fails so, doing nothing
  *              short   a write: half of it is written (whole 4 KiB blocks of a direct file)
  *              lost    a write, then EIO: half of it is written, and the call fails
+ *              stall   a write: begins when the rule no longer hits, as @FILE does once it is gone
  *   PATTERN    the file's path, as fnmatch(3) without flags takes it; all files when there is none
  *
  *   ESKER_FAULTS='sync:3:EIO:*.segment;write:@/tmp/full:ENOSPC'

@@ -25,7 +25,7 @@ enum eski_fault_operation {
 };
 
 /* What is to happen to a call: an errno value, 0 for nothing, or one of these. */
-enum { ESKI_FAULT_SHORT = -1, ESKI_FAULT_LOST = -2 };
+enum { ESKI_FAULT_SHORT = -1, ESKI_FAULT_LOST = -2, ESKI_FAULT_STALL = -3 };
 
 struct eski_fault_rule {
     enum eski_fault_operation operation;

@@ -135,16 +135,21 @@ static void refuse_incoming(struct eski_es01_client *client, enum esk_err err, c
     refuse(client, request->id, request->opcode, request, false, err, text);
 }
 
-/* Room for `more` bytes of the payload; the budget is charged for what is allocated. */
+/* Room for `more` bytes of the payload, doubled as they come, never beyond the frame; the budget is
+ * charged for what is allocated. */
 static bool reserve(struct eski_es01_request *request, size_t more) {
     struct esk_buffer *body = &request->body;
-    size_t before = body->capacity;
-    if (body->size == 0 && more < request->payload_bytes) {
-        more = request->payload_bytes < COLLECT_AT_ONCE_BYTES ? request->payload_bytes
-                                                              : COLLECT_AT_ONCE_BYTES;
+    if (body->capacity - body->size >= more) {
+        return true;
     }
-    (void)esk_buffer_grow(body, more);
-    return body->capacity == before || eski_es01_request_charge(request, body->capacity - before);
+    size_t capacity = body->capacity * 2 > COLLECT_AT_ONCE_BYTES ? body->capacity * 2
+                                                                 : COLLECT_AT_ONCE_BYTES;
+    capacity = capacity < body->size + more ? body->size + more : capacity;
+    capacity = capacity < request->payload_bytes ? capacity : request->payload_bytes;
+    size_t before = body->capacity;
+    body->data = esk_realloc(body->data, capacity);
+    body->capacity = capacity;
+    return eski_es01_request_charge(request, capacity - before);
 }
 
 /* As soon as the topic is there, asks whether the client may: the rest need not come then. */
