@@ -30,6 +30,8 @@ from harness.broker import Broker  # noqa: E402
 
 from lib.process import Process  # noqa: E402
 
+NOWHERE = "http://127.0.0.1:9"  # a load over the binary protocol asks no HTTP
+WARMUP_SECONDS = 1  # of esk bench, by default
 RESULTS = ROOT / "bench" / "RESULTS.md"
 DISK_SECONDS = 2
 
@@ -183,6 +185,31 @@ class Run:
         line = process.stdout.readline()
         return "http://" + line.split()[1]
 
+    def bare(self, mode, threads=2):
+        """The program that answers ES01 frames and is no broker: its process and address."""
+        self._folders += 1
+        folder = self.folder / f"bare-{self._folders}"
+        folder.mkdir()
+        process = subprocess.Popen(
+            [BUILD / "bench" / "bench_es01_bare", mode, "127.0.0.1:0", folder, str(threads)],
+            stdout=subprocess.PIPE, text=True)
+        self._stack.callback(process.wait)
+        self._stack.callback(process.kill)
+        return process, process.stdout.readline().split()[1]
+
+    def end_bare(self, process):
+        """Ends it, and gives its disk space back."""
+        process.kill()
+        process.wait()
+        for folder in self.folder.glob("bare-*"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def echo_p50_ms(self):
+        """A round trip over loopback."""
+        output = subprocess.run([BUILD / "bench" / "bench_loopback_echo", "1"],
+                                capture_output=True, text=True, check=True).stdout
+        return json.loads(output)["p50_ms"]
+
     def start_load(self, url, mode, **options):
         """esk bench in the background."""
         command = [os.environ["ESK_BINARY"], "--server", url, "bench", mode, "--json",
@@ -204,6 +231,16 @@ class Run:
         if "requests" not in options:
             options.setdefault("seconds", self.seconds)
         return self.end_load(self.start_load(url, mode, **options))
+
+    def bare_load(self, bare, mode, **options):
+        """esk bench against the bare program, with cpu_us_per_record of its process; the records of
+        the warm-up are estimated from the rate."""
+        process, address = bare
+        used = Process(process.pid)
+        report = self.load(NOWHERE, mode, binary=address, **options)
+        records = report["records"] * (1 + WARMUP_SECONDS / report["seconds"])
+        report["cpu_us_per_record"] = used.used_cpu_seconds() * 1e6 / max(records, 1)
+        return report
 
     def broker_load(self, broker, mode, **options):
         """As load, with cpu_us_per_record: what the broker's process used for each record that
