@@ -13,6 +13,7 @@
 
 #include "broker/caller.h"
 #include "broker/keys.h"
+#include "broker/producers.h"
 #include "broker/quotas.h"
 #include "broker/raft.h"
 #include "broker/schemas.h"
@@ -125,6 +126,11 @@ struct eski_request {
             uint32_t shown;              /* of a list */
             bool has_begun;
         } schema;
+        struct {
+            struct esk_producer_list list;
+            size_t partition; /* the next of this producer's */
+        } producers;
+        struct esk_producer_removal producer_removal;
         struct esk_key_creation key_creation;
         struct esk_key_revocation key_revocation;
         struct esk_key_list key_list;

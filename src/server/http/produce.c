@@ -3,6 +3,7 @@
  * shard's parser into the request's arena; the batch builder copies them out of there. */
 #include "server/http/http_private.h"
 
+#include "model/names.h"
 #include "wire/json/base64.h"
 
 #include <inttypes.h>
@@ -134,6 +135,16 @@ static enum esk_err read_partition(const struct place *place, const struct esk_j
     return ESK_OK;
 }
 
+static enum esk_err read_sequence(const struct place *place, const struct esk_json_value *value,
+                                  struct esk_produce_record *record) {
+    if (!esk_json_int64(value, &record->sequence) || record->sequence < 0) {
+        return esk_fail(place->error, ESK_ERR_INVALID,
+                        "records[%" PRIu32 "].sequence must be an integer from 0 to %" PRId64,
+                        place->record, INT64_MAX);
+    }
+    return ESK_OK;
+}
+
 static bool is_key(struct esk_slice key, const char *name, size_t size) {
     return key.size == size && memcmp(key.data, name, size) == 0;
 }
@@ -162,8 +173,7 @@ static enum esk_err read_record(const struct place *place, const struct esk_json
         } else if (IS_KEY(key, "headers")) {
             err = read_headers(place, &value, record);
         } else if (IS_KEY(key, "sequence") && value.type != ESK_JSON_NULL) {
-            err = esk_fail(place->error, ESK_ERR_INVALID,
-                           "sequence is not supported yet by this broker");
+            err = read_sequence(place, &value, record);
         }
         if (err) {
             return err;
@@ -222,6 +232,16 @@ static enum esk_err read_encoding(const struct esk_json_value *value, bool *is_b
     return ESK_OK;
 }
 
+static enum esk_err read_producer_id(struct eski_request *request,
+                                     const struct esk_json_value *value, struct esk_error *error) {
+    struct esk_slice *id = &request->produce.producer_id;
+    enum esk_err err = eski_field_text("producer_id", value, id, error);
+    if (err == ESK_OK) {
+        err = esk_id_check(*id, "producer_id", error);
+    }
+    return err ? err : eski_keep(request, id, error);
+}
+
 enum esk_err eski_produce_read(struct eski_request *request, const struct esk_json_value *body,
                                struct esk_error *error) {
     struct place place = {.request = request, .error = error};
@@ -232,7 +252,7 @@ enum esk_err eski_produce_read(struct eski_request *request, const struct esk_js
     }
     if (err == ESK_OK && esk_json_find(body, "producer_id", &value) &&
         value.type != ESK_JSON_NULL) {
-        err = esk_fail(error, ESK_ERR_INVALID, "producer_id is not supported yet by this broker");
+        err = read_producer_id(request, &value, error);
     }
     if (err == ESK_OK && esk_json_find(body, "encoding", &value)) {
         err = read_encoding(&value, &place.is_base64, error);
