@@ -180,54 +180,7 @@ const struct eski_route *eski_router_find(enum esk_http_method method, struct es
                                           struct esk_slice parameters[ESKI_ROUTE_PARAMETERS_MAX],
                                           struct esk_arena *arena, const char **allow);
 
-/* respond.c */
-/* An answer in one piece: open the writer, write one value, send it. */
-struct esk_json_writer eski_respond_begin(struct eski_request *request);
-void eski_respond(struct eski_request *request, int status);
-void eski_respond_empty(struct eski_request *request); /* {} */
-void eski_respond_fill(struct eski_request *request, eski_fill fill);
-/* The text is the client's to see, unless the code is an internal one. */
-void eski_fail(struct eski_request *request, enum esk_err err, const struct esk_error *error);
-void eski_fail_text(struct eski_request *request, enum esk_err err, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-/* Logs an internal error under a new id; `visible` gets what the client is told. */
-void eski_log_internal(struct eski_request *request, enum esk_err err, const char *text,
-                       char visible[40]);
-/* Sends the next piece; true when the answer is complete. */
-bool eski_answer_continue(struct eski_request *request);
-
-/* fields.c: all of them ESK_ERR_INVALID with a text that names the field. */
-enum esk_err eski_field_text(const char *name, const struct esk_json_value *value,
-                             struct esk_slice *text, struct esk_error *error);
-/* An integer from low to high. */
-enum esk_err eski_field_integer(const char *name, const struct esk_json_value *value, int64_t low,
-                                int64_t high, int64_t *number, struct esk_error *error);
-enum esk_err eski_field_missing(const char *name, struct esk_error *error);
-enum esk_err eski_body_object(const struct esk_json_value *body, struct esk_error *error);
-/* Parameters of a query, decoded; those that are not asked for are passed over. */
-struct eski_parameter {
-    const char *name;
-    bool is_text;
-    int64_t low, high; /* of a number */
-    bool is_given;
-    int64_t number;
-    struct esk_slice text;
-};
-enum esk_err eski_query_read(struct eski_request *request, struct eski_parameter *parameters,
-                             size_t count, struct esk_error *error);
-/* A parameter of the path, checked as a name of a topic or group. */
-enum esk_err eski_topic_parameter(struct eski_request *request, struct esk_error *error);
-enum esk_err eski_group_parameter(struct eski_request *request, struct esk_error *error);
-/* The arena's copy, unless the string stays anyway. NULL only over the arena's limit. */
-enum esk_err eski_keep(struct eski_request *request, struct esk_slice *text,
-                       struct esk_error *error);
-enum esk_err eski_out_of_memory(struct esk_error *error);
-
-/* confluent.c: routes whose errors carry more fields */
-bool eski_registry_speaks(const struct eski_route *route);
-void eski_registry_write_error(struct esk_json_writer *writer, int code, const char *text);
-
-/* topics.c */
-void eski_write_config(struct esk_json_writer *writer, const struct esk_topic_config *config);
+#include "server/http/answers_private.h"
+#include "server/http/fields_private.h"
 
 #endif
