@@ -45,20 +45,6 @@ bool esk_broker_ready(const struct esk_broker *broker) {
     return atomic_load(&broker->serving) && !atomic_load(&broker->failed);
 }
 
-bool esk_broker_memory_take(struct esk_broker_shard *shard, uint64_t bytes) {
-    uint64_t used =
-        atomic_fetch_add_explicit(&shard->memory_used, bytes, memory_order_relaxed) + bytes;
-    if (used > shard->broker->memory_share && used != bytes) { /* one request always fits */
-        atomic_fetch_sub_explicit(&shard->memory_used, bytes, memory_order_relaxed);
-        return false;
-    }
-    return true;
-}
-
-void esk_broker_memory_give(struct esk_broker_shard *shard, uint64_t bytes) {
-    atomic_fetch_sub_explicit(&shard->memory_used, bytes, memory_order_relaxed);
-}
-
 struct esk_partition_settings eski_partition_settings(const struct esk_topic_config *config) {
     return (struct esk_partition_settings){
         .segment_bytes = config->segment_bytes,

@@ -5,6 +5,7 @@
 #define ESK_BROKER_BROKER_PRIVATE_H
 
 #include "broker/broker.h"
+#include "broker/memory.h"
 #include "cluster/catalogue.h"
 #include "groups/offsets.h"
 #include "partition/shard.h"
@@ -20,7 +21,12 @@ struct esk_broker_shard {
     struct esk_shard *log;
     struct esk_catalogue catalogue; /* shard 0: group 0's machine; else a copy */
     struct esk_offsets **offsets;   /* by offset partition; NULL where another shard owns it */
-    atomic_uint_fast64_t memory_used;
+    atomic_uint_fast64_t memory_used; /* of requests: memory.c, as the next five */
+    struct esk_link memory_lines[ESK_MEMORY_KINDS];
+    atomic_uint memory_held[ESK_MEMORY_KINDS]; /* claims that are granted */
+    atomic_bool memory_awaited;                /* some claim waits */
+    atomic_bool memory_posted;                 /* the mail is on its way */
+    struct esk_mail memory_mail;
     struct esk_link changes; /* shard 0: catalogue changes in line */
     bool changing;           /* the first of them is on its way */
     struct esk_timer retention_timer;
@@ -80,6 +86,9 @@ static inline void eski_post(struct esk_broker_shard *to, struct esk_mail *mail,
 
 /* topics.c: goes on with a deletion that a crash cut off; in shard 0's loop. */
 void eski_topic_delete_again(struct esk_broker_shard *shard, uint64_t first_group);
+
+/* memory.c */
+void eski_memory_start(struct esk_broker_shard *shard);
 
 /* retention.c */
 void eski_cleaning_start(struct esk_broker_shard *shard);

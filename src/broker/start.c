@@ -232,6 +232,7 @@ static void shards_create(struct esk_broker *broker, uint32_t count) {
         shard->loop = options->loops[i % options->shard_count];
         shard->offsets = esk_alloc_zeroed(options->offset_partitions, sizeof(struct esk_offsets *));
         esk_list_init(&shard->changes);
+        eski_memory_start(shard);
         esk_catalogue_init(&shard->catalogue, ESK_FIRST_OFFSET_GROUP + options->offset_partitions);
         esk_keys_share(&shard->catalogue.keys, broker->usages);
     }
