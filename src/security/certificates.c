@@ -92,8 +92,7 @@ static enum esk_err read_chain(const char *option, const char *path, unsigned fl
     return err;
 }
 
-static enum esk_err read_key(const char *path, gnutls_x509_privkey_t key,
-                             struct esk_error *error) {
+static enum esk_err read_key(const char *path, gnutls_x509_privkey_t key, struct esk_error *error) {
     struct esk_buffer text;
     esk_buffer_init(&text);
     enum esk_err err = read_file("--tls-key", path, &text, error);
@@ -121,8 +120,8 @@ static enum esk_err add_own(struct esk_certificates *made,
                             const struct esk_certificate_files *files, gnutls_x509_privkey_t key,
                             struct esk_error *error) {
     struct chain chain = {NULL, 0};
-    enum esk_err err = read_chain("--tls-cert", files->certificate, GNUTLS_X509_CRT_LIST_SORT,
-                                  &chain, error);
+    enum esk_err err =
+        read_chain("--tls-cert", files->certificate, GNUTLS_X509_CRT_LIST_SORT, &chain, error);
     if (err == ESK_OK) {
         err = read_key(files->key, key, error);
     }
@@ -251,6 +250,9 @@ bool esk_certificates_apply(const struct esk_certificates *certificates,
         return gnutls_session_ticket_enable_server(session, &certificates->ticket_key) == 0;
     }
     gnutls_certificate_server_set_request(session, GNUTLS_CERT_REQUIRE);
-    gnutls_session_set_verify_cert(session, NULL, 0);
+    /* Borrowed by the session; it only reads them. */
+    static gnutls_typed_vdata_st purpose = {.type = GNUTLS_DT_KEY_PURPOSE_OID,
+                                            .data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT};
+    gnutls_session_set_verify_cert2(session, &purpose, 1, 0);
     return true;
 }

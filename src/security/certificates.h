@@ -22,8 +22,7 @@ struct esk_certificates;
  * from (--tls-cert, --tls-key, --tls-client-ca). ESK_ERR_IO: cannot be read; ESK_ERR_INVALID: is
  * not what it should be, or certificate and key do not belong together. Dates are not checked. */
 enum esk_err esk_certificates_load(const struct esk_certificate_files *files,
-                                   struct esk_certificates **certificates,
-                                   struct esk_error *error);
+                                   struct esk_certificates **certificates, struct esk_error *error);
 
 /* References; any thread. */
 struct esk_certificates *esk_certificates_retain(struct esk_certificates *certificates);
