@@ -14,10 +14,13 @@
 #define ECHO_MS 50 /* two signals alike within this are one */
 
 static struct {
-    pthread_mutex_t mutex; /* guards the two below */
+    pthread_mutex_t mutex; /* guards the three below */
     pthread_cond_t changed;
     bool asked;
     bool failed;
+    bool hung_up;
+    void (*on_hangup)(void *context); /* the waiting thread's */
+    void *context;
     const struct esk_log *log;
     pthread_t thread;
 } stop = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -28,8 +31,16 @@ static sigset_t waited_signals(void) {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
     sigaddset(&set, SIGUSR1);
     return set;
+}
+
+static void hang_up(void) {
+    pthread_mutex_lock(&stop.mutex);
+    stop.hung_up = true;
+    pthread_cond_broadcast(&stop.changed);
+    pthread_mutex_unlock(&stop.mutex);
 }
 
 /* Sets what is asked for; true when it was asked for before. */
@@ -79,6 +90,8 @@ static void *wait_for_signals(void *context) {
         }
         if (number == SIGUSR1) {
             failed = true;
+        } else if (number == SIGHUP) {
+            hang_up();
         } else if (number > 0 && is_echo(number, &first_at, &first)) {
             continue;
         } else if (number > 0 && ask(false)) {
@@ -97,6 +110,7 @@ void esk_stop_begin(const struct esk_log *log) {
     stop.log = log;
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+    signal(SIGHUP, SIG_DFL); /* nohup leaves it ignored, and then nobody would learn of it */
     sigset_t set = waited_signals();
     pthread_sigmask(SIG_BLOCK, &set, NULL);
     int failed = pthread_create(&stop.thread, NULL, wait_for_signals, NULL);
@@ -111,10 +125,24 @@ void esk_stop_fail(const struct esk_error *error) {
     pthread_kill(stop.thread, SIGUSR1);
 }
 
+void esk_stop_on_hangup(void (*run)(void *context), void *context) {
+    stop.on_hangup = run;
+    stop.context = context;
+}
+
 bool esk_stop_wait(void) {
     pthread_mutex_lock(&stop.mutex);
     while (!stop.asked) {
-        pthread_cond_wait(&stop.changed, &stop.mutex);
+        if (!stop.hung_up) {
+            pthread_cond_wait(&stop.changed, &stop.mutex);
+            continue;
+        }
+        stop.hung_up = false;
+        pthread_mutex_unlock(&stop.mutex);
+        if (stop.on_hangup) {
+            stop.on_hangup(stop.context);
+        }
+        pthread_mutex_lock(&stop.mutex);
     }
     bool failed = stop.failed;
     pthread_mutex_unlock(&stop.mutex);

@@ -3,6 +3,7 @@
  * second signal ends the process at once (nothing acknowledged is lost by that). A thread of its
  * own waits for the signals, so they count at any time, also during a long start or stop.
  *
+ * SIGHUP does not end the process: it asks to load again what can be (esk_stop_on_hangup).
  * SIGPIPE and SIGXFSZ are ignored: both show as errors of the writes that meet them. */
 #ifndef ESK_ESKER_STOP_H
 #define ESK_ESKER_STOP_H
@@ -27,6 +28,10 @@ void esk_stop_begin(const struct esk_log *log);
 
 /* The broker failed; any thread. The first failure counts. */
 void esk_stop_fail(const struct esk_error *error);
+
+/* What esk_stop_wait runs when SIGHUP came, in its thread; also for one that came before the wait,
+ * once. The thread that waits. */
+void esk_stop_on_hangup(void (*run)(void *context), void *context);
 
 /* Waits until a signal or a failure asks for the end. True: a failure. */
 bool esk_stop_wait(void);

@@ -63,11 +63,32 @@ static void a_failure_asks_for_the_end_and_is_told_apart(void **state) {
     assert_int_equal(exit_code_of(failure), 12);
 }
 
+static void end_by_hangup(void *count) {
+    if (++*(int *)count == 2) {
+        kill(getpid(), SIGTERM);
+    } else {
+        kill(getpid(), SIGHUP);
+    }
+}
+
+static int hangups(void) {
+    int count = 0;
+    esk_stop_on_hangup(end_by_hangup, &count);
+    kill(getpid(), SIGHUP); /* before the wait */
+    return esk_stop_wait() ? 14 : 15 + count;
+}
+
+static void a_hangup_runs_what_was_set_and_goes_on(void **state) {
+    (void)state;
+    assert_int_equal(exit_code_of(hangups), 17);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_signal_asks_for_the_end),
         cmocka_unit_test(a_second_signal_ends_at_once),
         cmocka_unit_test(a_failure_asks_for_the_end_and_is_told_apart),
+        cmocka_unit_test(a_hangup_runs_what_was_set_and_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
