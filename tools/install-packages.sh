@@ -42,7 +42,8 @@ for group in "$@"; do
             libsnappy-dev zlib1g-dev libck-dev"
         ;;
     test)
-        wanted="$wanted libcmocka-dev python3-pytest python3-requests curl procps util-linux"
+        wanted="$wanted libcmocka-dev python3-pytest python3-requests curl procps util-linux
+            gnutls-bin"
         ;;
     check)
         wanted="$wanted clang clang-format clang-tidy llvm ccache $fuzzer"

@@ -5,6 +5,7 @@
 #include "esker/options.h"
 #include "esker/startup.h"
 #include "esker/stop.h"
+#include "esker/tls.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -29,6 +30,9 @@ int main(int argc, char **argv) {
         code = print(esk_options_help);
     } else if (options.values[ESK_OPTION_VERSION].number) {
         code = print(esk_options_version);
+    } else if (esk_tls_check(&options, &error) != ESK_OK) {
+        fprintf(stderr, "esker: %s\n", error.text);
+        code = ESK_EXIT_USAGE;
     } else {
         enum esk_log_level level = (enum esk_log_level)options.values[ESK_OPTION_LOG_LEVEL].number;
         /* For threads that never end: they may log until the process is gone. */

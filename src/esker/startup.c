@@ -6,6 +6,7 @@
 #include "broker/broker.h"
 #include "esker/machine.h"
 #include "esker/stop.h"
+#include "esker/tls.h"
 #include "runtime/faults.h"
 #include "runtime/loop.h"
 #include "runtime/platform.h"
@@ -31,6 +32,7 @@ struct startup {
     uint32_t shard_count;
     uint64_t memory_bytes;
     struct esk_loop **loops;
+    struct esk_certificates *certificates; /* NULL: no TLS */
     struct esk_broker *broker;
     struct esk_http *http;
     struct esk_es01 *es01;                    /* NULL: off */
@@ -209,7 +211,9 @@ static enum esk_err open_door(struct startup *startup, struct esk_door *door, co
     }
     ESK_LOG(startup->log, ESK_LOG_INFO, "listening", "a door is open", esk_field_text("door", name),
             esk_field_text("address", address));
-    if (!is_loopback(address) && !asks_for_keys(startup)) {
+    bool asks_clients =
+        startup->certificates && esk_certificates_ask_clients(startup->certificates);
+    if (!is_loopback(address) && !asks_clients && !asks_for_keys(startup)) {
         ESK_LOG(
             startup->log, ESK_LOG_WARN, "unprotected",
             "whoever reaches this address may read, write and delete: nobody is asked for a key",
@@ -226,6 +230,7 @@ static enum esk_err open_doors(struct startup *startup, struct esk_error *error)
     options.shard_count = startup->shard_count;
     options.broker = startup->broker;
     options.log = startup->log;
+    options.certificates = startup->certificates;
     enum esk_err err = esk_server_create(&options, &startup->server, error);
     if (err != ESK_OK) {
         return err;
@@ -253,7 +258,10 @@ static enum esk_err start(struct startup *startup, struct esk_error *error) {
             esk_field_u64("memory_bytes", startup->memory_bytes));
     uint64_t began_ns = esk_monotonic_ns(startup->platform);
     start_loops(startup);
-    err = check_data_folder(startup, error);
+    err = esk_tls_load(startup->options, startup->log, &startup->certificates, error);
+    if (err == ESK_OK) {
+        err = check_data_folder(startup, error);
+    }
     if (err == ESK_OK) {
         err = start_broker(startup, error);
     }
@@ -272,6 +280,11 @@ static enum esk_err start(struct startup *startup, struct esk_error *error) {
  * nothing that is in flight, so there is nothing to wait for and nothing that can be undone. */
 static _Noreturn void end_at_once(void) {
     _exit(ESK_EXIT_FAILURE);
+}
+
+static void on_hangup(void *context) {
+    struct startup *startup = context;
+    esk_tls_reload(startup->options, startup->log, startup->server);
 }
 
 /* Undoes what was made of the start. */
@@ -294,6 +307,7 @@ static void end(struct startup *startup) {
         end_at_once();
     }
     stop_loops(startup);
+    esk_certificates_release(startup->certificates);
 #ifdef ESK_TEST_HOOKS
     esk_faults_destroy(startup->faulty);
 #endif
@@ -303,7 +317,11 @@ static void end(struct startup *startup) {
 int esk_startup_run(const struct esk_options *options, const struct esk_log *log) {
     struct startup startup = {.options = options, .log = log};
     struct esk_error error = {0};
-    if (start(&startup, &error) != ESK_OK) {
+    enum esk_err err = start(&startup, &error);
+    if (startup.server) {
+        esk_stop_on_hangup(on_hangup, &startup);
+    }
+    if (err != ESK_OK) {
         esk_stop_fail(&error); /* which says so, and bounds the time that the rest may take */
         if (!startup.broker) {
             end_at_once();

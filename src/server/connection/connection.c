@@ -2,7 +2,7 @@
 /* A connection's life: it arrives by mail in its shard, is attended to whenever something changed,
  * finishes (output sent, input drained for a while) or is aborted, and is freed with its last hold.
  */
-#include "server/connection/connection_private.h"
+#include "server/connection/tls_private.h"
 
 #include "base/assert.h"
 
@@ -11,6 +11,8 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define LINGER_TIMES 6 /* a client that goes on sending: so many times the server's linger_ms */
 
 /* --- the end --- */
 
@@ -34,6 +36,8 @@ static void close_now(struct esk_connection *connection) {
     connection->is_closed = true;
     close(connection->fd); /* which also takes it out of the epoll set */
     connection->fd = -1;
+    eski_tls_destroy(connection->tls);
+    connection->tls = NULL;
     esk_list_remove(&connection->link);
     esk_list_remove(&connection->ready_link);
     eski_deadlines_remove(connection);
@@ -56,6 +60,11 @@ void esk_connection_release(struct esk_connection *connection) {
     }
 }
 
+static void set_stall_deadline(struct esk_connection *connection, uint32_t delay_ms) {
+    connection->stall_due_tick = eski_deadlines_tick(connection->shard, delay_ms);
+    eski_deadlines_place(connection);
+}
+
 /* --- the start --- */
 
 static void on_arrival(struct esk_mail *mail) {
@@ -63,6 +72,10 @@ static void on_arrival(struct esk_mail *mail) {
     struct eski_shard *shard = connection->shard;
     esk_list_append(&shard->connections, &connection->link);
     eski_deadlines_start(shard);
+    if (shard->certificates) {
+        connection->tls = eski_tls_create(connection);
+        set_stall_deadline(connection, shard->server->options.handshake_ms);
+    }
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
                                 .data.ptr = connection};
     connection->door->ops->opened(connection);
@@ -109,7 +122,6 @@ static void read_input(struct esk_connection *connection) {
     }
     ssize_t count = eski_socket_read(connection, window + have, room);
     if (count < 0) {
-        connection->readable = false;
         connection->is_aborted |= errno != EAGAIN;
         return;
     }
@@ -118,15 +130,24 @@ static void read_input(struct esk_connection *connection) {
         connection->peer_finished = true;
         return;
     }
-    /* A short read has emptied the socket; the next bytes will be an event, its end was one. */
-    connection->readable = (size_t)count == room || connection->peer_finished;
     connection->input = esk_slice(window, have + (size_t)count);
+}
+
+/* Bytes that were read cannot be left with the client. */
+static void lose_input(struct esk_connection *connection) {
+    if (!connection->door->overloaded) {
+        connection->is_aborted = true;
+        return;
+    }
+    connection->wants_input = false;
+    connection->door->overloaded(connection);
+    eski_shard_ready(connection->shard, connection);
 }
 
 /* Keeps what the door left, so that the window is free for the next connection. */
 static void keep_input(struct esk_connection *connection) {
     struct esk_slice left = connection->input;
-    if (left.size == 0) {
+    if (left.size == 0 || connection->is_finishing) {
         forget_input(connection);
         connection->input = esk_slice(NULL, 0);
         return;
@@ -139,7 +160,7 @@ static void keep_input(struct esk_connection *connection) {
     forget_input(connection);
     if (connection->shard->broker && !esk_broker_memory_take(connection->shard->broker, bytes)) {
         connection->input = esk_slice(NULL, 0);
-        connection->is_aborted = true; /* bytes that we read cannot be left with the client */
+        lose_input(connection);
         return;
     }
     connection->kept = esk_alloc(bytes);
@@ -149,29 +170,30 @@ static void keep_input(struct esk_connection *connection) {
     connection->input = esk_slice(connection->kept, left.size);
 }
 
+/* A client that still sends gets more time, up to a bound. */
+static void go_on_lingering(struct esk_connection *connection) {
+    uint64_t due =
+        eski_deadlines_tick(connection->shard, connection->shard->server->options.linger_ms);
+    uint64_t last = connection->linger_last_tick;
+    connection->stall_due_tick = due < last ? due : last; /* later: seen when the wheel is there */
+}
+
 /* While lingering: reads and drops, so that no reset overtakes the answer. */
 static void drop_input(struct esk_connection *connection) {
     while (connection->readable && !connection->input_ended && !connection->is_aborted) {
         ssize_t count =
             eski_socket_read(connection, connection->shard->window, ESK_CONNECTION_WINDOW_BYTES);
         if (count > 0) {
-            connection->readable =
-                count == ESK_CONNECTION_WINDOW_BYTES || connection->peer_finished;
+            go_on_lingering(connection);
             eski_shard_ready(connection->shard, connection);
             return; /* one read a turn */
         }
-        connection->readable = false;
         connection->input_ended = count == 0;
         connection->is_aborted = count < 0 && errno != EAGAIN;
     }
 }
 
 /* --- attending --- */
-
-static void set_stall_deadline(struct esk_connection *connection, uint32_t delay_ms) {
-    connection->stall_due_tick = eski_deadlines_tick(connection->shard, delay_ms);
-    eski_deadlines_place(connection);
-}
 
 static void flush(struct esk_connection *connection) {
     if (!eski_output_flush(connection)) {
@@ -219,34 +241,69 @@ static void serve(struct esk_connection *connection) {
     }
 }
 
+/* Even the last words of TLS need room; or the client has gone. */
+static void wait_to_finish(struct esk_connection *connection) {
+    connection->writable = false;
+    connection->is_aborted |= errno != EAGAIN;
+    if (connection->stall_due_tick == 0) {
+        set_stall_deadline(connection, connection->shard->server->options.stall_ms);
+    }
+}
+
 static void linger(struct esk_connection *connection) {
     if (!connection->is_lingering) {
+        if (eski_socket_finish(connection) < 0) {
+            wait_to_finish(connection);
+            return;
+        }
         connection->is_lingering = true;
-        connection->is_aborted |= shutdown(connection->fd, SHUT_WR) < 0;
         connection->due_tick = 0;
-        set_stall_deadline(connection, connection->shard->server->options.linger_ms);
+        uint32_t linger_ms = connection->shard->server->options.linger_ms;
+        connection->linger_last_tick =
+            eski_deadlines_tick(connection->shard, LINGER_TIMES * linger_ms);
+        set_stall_deadline(connection, linger_ms);
     }
     drop_input(connection);
     connection->is_aborted |= connection->input_ended || connection->shard->is_stopping;
 }
 
-void eski_connection_attend(struct esk_connection *connection) {
-    if (connection->is_closed) {
-        return;
-    }
-    esk_connection_hold(connection);
-    if (!connection->is_aborted && !connection->is_finishing) {
+/* All that can be done now for one that goes on. */
+static void advance(struct esk_connection *connection) {
+    if (!connection->is_finishing) {
         serve(connection);
-    } else if (!connection->is_aborted && connection->output_bytes) {
+    } else if (connection->output_bytes) {
         flush(connection);
     }
-    if (connection->is_finishing && !connection->is_aborted && connection->output_bytes == 0) {
-        linger(connection);
-    } else if (!connection->is_aborted && !connection->is_finishing && can_read(connection) &&
-               connection->input.size < ESK_CONNECTION_WINDOW_BYTES) {
+    if (connection->is_aborted) {
+        return;
+    }
+    if (connection->is_finishing) {
+        if (connection->output_bytes == 0) {
+            linger(connection);
+        }
+    } else if (can_read(connection) && connection->input.size < ESK_CONNECTION_WINDOW_BYTES) {
         eski_shard_ready(connection->shard, connection);
     }
-    if (connection->is_aborted) {
+}
+
+static bool has_state(const struct esk_connection *connection, enum eski_tls_state state) {
+    return connection->tls && connection->tls->state == state;
+}
+
+void eski_connection_attend(struct esk_connection *connection) {
+    if (connection->is_closed || has_state(connection, ESKI_TLS_STEPPING)) {
+        return; /* whatever happens during a step is looked at when it has ended */
+    }
+    esk_connection_hold(connection);
+    if (!connection->is_aborted && has_state(connection, ESKI_TLS_WAITING)) {
+        eski_tls_handshake(connection);
+    }
+    bool has_session =
+        !has_state(connection, ESKI_TLS_WAITING) && !has_state(connection, ESKI_TLS_STEPPING);
+    if (!connection->is_aborted && has_session) {
+        advance(connection);
+    }
+    if (connection->is_aborted && !has_state(connection, ESKI_TLS_STEPPING)) {
         close_now(connection);
         connection->holds--; /* the layer's; this function has one of its own */
     }

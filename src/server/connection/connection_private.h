@@ -19,6 +19,9 @@
 #define ESKI_BLOCK_BYTES_SMALL 4032 /* with its header just under a page */
 #define ESKI_POOL_SMALL_MAX 256
 #define ESKI_POOL_LARGE_MAX 8
+struct eski_tls;
+struct esk_certificates;
+
 #define ESKI_LISTENER_TAG 1 /* in the low bit of an epoll event's pointer */
 
 struct eski_pool {
@@ -50,6 +53,12 @@ struct eski_shard {
     struct eski_pool small;
     struct eski_pool large;
     uint8_t *window; /* shared: connections that keep nothing read into it */
+
+    /* TLS */
+    struct esk_certificates *certificates; /* of connections to come; NULL: they are plain */
+    uint8_t *tls_window;                   /* shared scratch: records as the socket has them */
+    uint64_t failure_log_tick;             /* none is logged before */
+    uint64_t failures_unlogged;
 };
 
 struct eski_listener {
@@ -63,6 +72,8 @@ struct eski_listener {
 struct esk_server {
     struct esk_server_options options;
     uint32_t connections_max;
+    struct esk_executor *tls_helper;       /* NULL without TLS */
+    struct esk_certificates *certificates; /* the newest ones, borrowed during an order */
     struct eski_shard *shards;
     struct eski_listener *listeners; /* shard 0's, once they listen */
     uint32_t shard_next;             /* shard 0's: gets the next connection */
@@ -90,12 +101,14 @@ struct esk_connection {
     void *data;
     int fd; /* -1: closed */
     struct esk_peer peer;
+    struct eski_tls *tls; /* NULL: plain */
     unsigned holds;
     struct esk_link link;       /* in shard->connections */
     struct esk_link ready_link; /* in shard->ready */
     struct esk_link wheel_link;
     uint64_t due_tick;       /* the door's deadline; 0: none */
-    uint64_t stall_due_tick; /* the layer's own: output, lingering; 0: none */
+    uint64_t stall_due_tick; /* the layer's own: handshake, output, lingering; 0: none */
+    uint64_t linger_last_tick;
     struct esk_mail arrival; /* from the listener's shard */
 
     bool readable;
@@ -168,8 +181,11 @@ void eski_listener_descriptor_freed(struct esk_server *server);
 /* server.c; any loop: a connection's struct is gone. */
 void eski_server_connection_freed(struct esk_server *server);
 
-/* socket.c: the one place where bytes meet the socket; TLS would stand here. */
+/* socket.c: the one place where bytes meet the socket, or TLS. A read sets whether more can be
+ * read at once. */
 ssize_t eski_socket_read(struct esk_connection *connection, void *bytes, size_t size);
 ssize_t eski_socket_write(struct esk_connection *connection, const struct iovec *pieces, int count);
+/* Ends our side. 0, or -1 with errno as above. */
+int eski_socket_finish(struct esk_connection *connection);
 
 #endif

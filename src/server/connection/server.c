@@ -4,6 +4,7 @@
 #include "server/connection/connection_private.h"
 
 #include "base/assert.h"
+#include "security/certificates.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,13 +12,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#define HANDSHAKE_MS_DEFAULT 10000
 #define STALL_MS_DEFAULT 30000
 #define LINGER_MS_DEFAULT 5000
 #define STOP_MS_DEFAULT 10000
+#define HELPER_THREADS_MAX 4
 
 void esk_server_options_init(struct esk_server_options *options) {
-    *options = (struct esk_server_options){
-        .stall_ms = STALL_MS_DEFAULT, .linger_ms = LINGER_MS_DEFAULT, .stop_ms = STOP_MS_DEFAULT};
+    *options = (struct esk_server_options){.handshake_ms = HANDSHAKE_MS_DEFAULT,
+                                           .stall_ms = STALL_MS_DEFAULT,
+                                           .linger_ms = LINGER_MS_DEFAULT,
+                                           .stop_ms = STOP_MS_DEFAULT};
 }
 
 /* --- orders --- */
@@ -62,6 +67,13 @@ static void run_open(struct esk_mail *mail) {
 static void run_listen(struct esk_mail *mail) {
     struct esk_server *server = ordered(mail)->server;
     answer(server, eski_listener_watch(server->listeners));
+}
+
+static void run_certificates(struct esk_mail *mail) {
+    struct eski_shard *shard = ordered(mail);
+    esk_certificates_release(shard->certificates);
+    shard->certificates = esk_certificates_retain(shard->server->certificates);
+    answer(shard->server, 0);
 }
 
 static void run_deafen(struct esk_mail *mail) {
@@ -128,10 +140,18 @@ static void destroy(struct esk_server *server) {
         free(server->listeners);
         server->listeners = next;
     }
+    if (server->tls_helper) {
+        esk_worker_destroy(server->options.platform, server->tls_helper);
+    }
     pthread_cond_destroy(&server->changed);
     pthread_mutex_destroy(&server->mutex);
     free(server->shards);
     free(server);
+}
+
+/* A handshake costs a few tenths of a millisecond: one helper for a few shards' new connections. */
+static unsigned helper_threads(uint32_t shard_count) {
+    return shard_count < 4 * HELPER_THREADS_MAX ? 1 + shard_count / 4 : HELPER_THREADS_MAX;
 }
 
 enum esk_err esk_server_create(const struct esk_server_options *options, struct esk_server **server,
@@ -150,11 +170,18 @@ enum esk_err esk_server_create(const struct esk_server_options *options, struct 
     for (uint32_t i = 0; i < options->shard_count; i++) {
         eski_shard_init(&made->shards[i], made, i);
     }
+    if (options->certificates) {
+        made->tls_helper =
+            esk_worker_create(options->platform, "tls", helper_threads(options->shard_count));
+    }
     int failed = order(made, options->shard_count, run_open);
     if (failed) {
         order(made, options->shard_count, run_close);
         destroy(made);
         return esk_fail_errno(error, ESK_ERR_IO, failed, "start the connection layer");
+    }
+    if (options->certificates) {
+        esk_server_set_certificates(made, options->certificates);
     }
     *server = made;
     return ESK_OK;
@@ -175,6 +202,13 @@ enum esk_err esk_server_listen(struct esk_server *server, struct esk_door *door,
     server->listeners = listener;
     int failed = order(server, 1, run_listen);
     return failed ? esk_fail_errno(error, ESK_ERR_IO, failed, "listen at %s", where) : ESK_OK;
+}
+
+void esk_server_set_certificates(struct esk_server *server, struct esk_certificates *certificates) {
+    ESK_ASSERT(server->options.certificates);
+    server->certificates = certificates;
+    (void)order(server, server->options.shard_count, run_certificates);
+    server->certificates = NULL;
 }
 
 /* --- stop --- */

@@ -2,10 +2,11 @@
 /* A shard's sockets. The one uv_poll watches the epoll set; its callback notes what the events say,
  * then attends to the ready connections until the turn is spent. What is left, and what becomes
  * ready outside of the callback, is attended to by the turn mail. */
-#include "server/connection/connection_private.h"
+#include "server/connection/tls_private.h"
 
 #include "base/assert.h"
 #include "runtime/loop.h"
+#include "security/certificates.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -107,6 +108,9 @@ int eski_shard_open(struct eski_shard *shard) {
         result = uv_poll_start(&shard->poll, UV_READABLE, on_events);
     }
     ESK_ASSERT(result == 0); /* an epoll set can be watched */
+    if (shard->server->options.certificates) {
+        shard->tls_window = esk_alloc(ESKI_TLS_WINDOW_BYTES);
+    }
     shard->window = esk_alloc(ESK_CONNECTION_WINDOW_BYTES + ESK_CONNECTION_PADDING_BYTES);
     return 0;
 }
@@ -139,4 +143,6 @@ void eski_shard_free(struct eski_shard *shard) {
     }
     eski_pools_fini(shard);
     free(shard->window);
+    free(shard->tls_window);
+    esk_certificates_release(shard->certificates);
 }

@@ -6,6 +6,7 @@
  * A client that goes while its request is with the broker: the request ends as if nothing were, and
  * nobody gets the answer; only a long poll is told to end early. */
 #include "server/http/http_private.h"
+#include "server/http/room_private.h"
 
 #include "base/assert.h"
 #include "model/limits.h"
@@ -20,6 +21,12 @@
 #define IDLE_MS_DEFAULT 75000
 #define BODY_BYTES_PER_MS_MIN 16 /* 16 KiB/s */
 #define REQUESTS_PER_TURN 16     /* of one connection */
+
+#define PLAIN_ANSWER "{\"error\":\"this port speaks TLS: use https\"}"
+static const char answer_without_tls[] =
+    "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nContent-Length: 43\r\n"
+    "Connection: close\r\n\r\n" PLAIN_ANSWER;
+_Static_assert(sizeof PLAIN_ANSWER - 1 == 43, "the Content-Length above");
 
 static char head_mark; /* its address is a connection's data while a head is incomplete */
 
@@ -125,12 +132,14 @@ static void body_is_whole(struct eski_request *request, struct esk_slice body) {
     eski_request_dispatch(request, body);
 }
 
-/* Makes room for `more` bytes, and padding; the budget is charged for what is allocated. */
+/* Makes room for `more` bytes, and padding; the budget is charged for what is allocated, unless
+ * there is a claim for all of it. */
 static bool reserve(struct eski_request *request, size_t more) {
     struct esk_buffer *body = &request->body;
     size_t before = body->capacity;
     (void)esk_buffer_grow(body, more + ESK_JSON_PADDING);
-    return body->capacity == before || eski_request_charge(request, body->capacity - before);
+    return body->capacity == before || request->room.is_granted ||
+           eski_request_charge(request, body->capacity - before);
 }
 
 static bool collect_chunks(struct eski_request *request, struct esk_slice input) {
@@ -163,6 +172,9 @@ static bool collect_chunks(struct eski_request *request, struct esk_slice input)
 static bool collect(struct eski_request *request) {
     struct esk_connection *connection = request->connection;
     struct esk_slice input = esk_connection_input(connection);
+    if (eski_room_is_missing(request, input.size) && !eski_room_claim(request)) {
+        return false;
+    }
     if (request->chunks) {
         return collect_chunks(request, input);
     }
@@ -174,7 +186,7 @@ static bool collect(struct eski_request *request) {
     }
     size_t size = input.size < missing ? input.size : missing;
     if (size) {
-        if (!reserve(request, size)) {
+        if (!reserve(request, request->room.is_granted ? missing : size)) {
             return true;
         }
         esk_buffer_append(&request->body, input.data, size);
@@ -248,6 +260,14 @@ static bool serve_request(struct eski_request *request, unsigned *served) {
         }
         leave_if_ending(request);
         return false;
+    case ESKI_STATE_ROOM:
+        if (esk_connection_stopping(request->connection)) {
+            eski_room_refuse(request);
+            return true;
+        }
+        return false;
+    case ESKI_STATE_PARSER:
+        return false;
     case ESKI_STATE_READING:
     case ESKI_STATE_RUNNING:
         leave_if_ending(request);
@@ -282,6 +302,22 @@ static void on_expired(struct esk_connection *connection) {
     } else if (request->state == ESKI_STATE_BODY) {
         request->keep_alive = false;
         eski_fail_text(request, ESK_ERR_TIMEOUT, "the request's body took too long");
+    } else if (request->state == ESKI_STATE_ROOM || request->state == ESKI_STATE_PARSER) {
+        eski_room_refuse(request);
+    }
+}
+
+/* What the client sent cannot be kept, and is lost. */
+static void on_overloaded(struct esk_connection *connection) {
+    struct eski_request *request = request_of(connection);
+    if (!request) {
+        refuse(connection, ESK_ERR_UNAVAILABLE, "the broker's memory for requests is in use");
+        request = request_of(connection);
+        request->response.retry_after_s = 1;
+    } else if (request->state == ESKI_STATE_ROOM || request->state == ESKI_STATE_BODY) {
+        eski_room_refuse(request);
+    } else {
+        request->keep_alive = false; /* what follows this request is not looked at */
     }
 }
 
@@ -322,6 +358,11 @@ static void register_metrics(struct eski_http_shard *shard) {
     }
     const char *door[] = {"http"};
     esk_metrics_add(shard->metrics, ESK_METRIC_CONNECTIONS, door, &shard->connections);
+    const char *done[] = {"http", "done"};
+    const char *failed[] = {"http", "failed"};
+    esk_metrics_add(shard->metrics, ESK_METRIC_TLS_HANDSHAKES_TOTAL, done, &shard->handshakes_done);
+    esk_metrics_add(shard->metrics, ESK_METRIC_TLS_HANDSHAKES_TOTAL, failed,
+                    &shard->handshakes_failed);
     const struct esk_loop *loop = esk_broker_shard_loop(shard->broker);
     esk_metrics_add(shard->metrics, ESK_METRIC_LOOP_TURN_MAX_SECONDS, NULL,
                     esk_loop_turn_max_ns(loop));
@@ -334,6 +375,9 @@ struct esk_http *esk_http_create(const struct esk_http_options *options) {
     http->options = *options;
     http->door.ops = &ops;
     http->door.context = http;
+    http->door.overloaded = on_overloaded;
+    http->door.alpn = "http/1.1";
+    http->door.answer_without_tls = answer_without_tls;
     http->helper = esk_worker_create(options->platform, "http-json", 1);
     http->shards = esk_alloc_zeroed(options->shard_count, sizeof *http->shards);
     for (uint32_t i = 0; i < options->shard_count; i++) {

@@ -7,6 +7,7 @@
 
 #include "base/list.h"
 #include "broker/broker.h"
+#include "broker/memory.h"
 #include "model/limits.h"
 #include "model/record_batch.h"
 
@@ -85,6 +86,21 @@ bool esk_broker_memory_take(struct esk_broker_shard *shard, uint64_t bytes) {
 void esk_broker_memory_give(struct esk_broker_shard *shard, uint64_t bytes) {
     (void)shard;
     __atomic_sub_fetch(&fake.taken, bytes, __ATOMIC_RELAXED);
+}
+bool esk_broker_memory_claim(struct esk_broker_shard *shard, struct esk_memory_claim *claim) {
+    claim->is_granted = true;
+    return esk_broker_memory_take(shard, claim->bytes);
+}
+bool esk_broker_memory_take_more(struct esk_broker_shard *shard,
+                                 const struct esk_memory_claim *claim, uint64_t bytes) {
+    (void)claim;
+    return esk_broker_memory_take(shard, bytes);
+}
+void esk_broker_memory_settle(struct esk_broker_shard *shard, struct esk_memory_claim *claim) {
+    if (claim->is_granted) {
+        claim->is_granted = false;
+        esk_broker_memory_give(shard, claim->bytes);
+    }
 }
 size_t esk_broker_topic_count(const struct esk_broker_shard *shard) {
     (void)shard;

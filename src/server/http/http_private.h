@@ -13,6 +13,7 @@
 
 #include "broker/caller.h"
 #include "broker/keys.h"
+#include "broker/memory.h"
 #include "broker/producers.h"
 #include "broker/quotas.h"
 #include "broker/raft.h"
@@ -29,7 +30,9 @@
 #define ESKI_ARENA_BYTES_MAX ((size_t)1 << 30) /* a request's parts; its budget ends it before */
 
 enum eski_state {
+    ESKI_STATE_ROOM,    /* in line for memory to collect the body in */
     ESKI_STATE_BODY,    /* collecting the body */
+    ESKI_STATE_PARSER,  /* in line for memory to parse it in */
     ESKI_STATE_READING, /* a helper takes the body apart */
     ESKI_STATE_RUNNING, /* the broker works */
     ESKI_STATE_ANSWERING,
@@ -63,7 +66,9 @@ struct eski_request {
     enum esk_err refusal;    /* the key may not: `error` is the answer once the body has come */
     struct esk_slice target; /* what an administrative act is about; size 0: the path */
     uint64_t started_ns;
-    uint64_t charged_bytes; /* taken from the broker's budget */
+    uint64_t charged_bytes;         /* taken from the broker's budget */
+    struct esk_memory_claim room;   /* of it, for a large body */
+    struct esk_memory_claim parser; /* likewise */
 
     /* body */
     uint64_t content_length;
@@ -151,7 +156,9 @@ struct eski_http_shard {
     struct esk_counter requests[ESKI_OPERATION_COUNT];
     struct esk_counter errors[ESKI_OPERATION_COUNT];
     struct esk_histogram durations[ESKI_OPERATION_COUNT];
-    struct esk_counter connections;
+    struct esk_counter connections; /* shard 0's, as the next two; set by a scrape */
+    struct esk_counter handshakes_done;
+    struct esk_counter handshakes_failed;
 };
 
 struct esk_http {

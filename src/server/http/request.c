@@ -3,6 +3,7 @@
  * shard; each keeps the first chunk of its arena. Bodies up to ESK_JSON_LOOP_BYTES_MAX are parsed
  * in the loop by the shard's parser, larger ones on the helper by one of their own. */
 #include "server/http/access_private.h"
+#include "server/http/room_private.h"
 
 #include "base/assert.h"
 #include "model/limits.h"
@@ -60,6 +61,7 @@ void eski_request_destroy(struct eski_request *request) {
     if (request->charged_bytes) {
         esk_broker_memory_give(shard->broker, request->charged_bytes);
     }
+    eski_room_settle(request);
     esk_connection_release(request->connection);
     esk_caller_release(&request->caller);
     if (request->document) { /* giving back 100 MB takes milliseconds */
@@ -83,6 +85,11 @@ void eski_request_destroy(struct eski_request *request) {
 
 bool eski_request_take(struct eski_request *request, uint64_t bytes) {
     struct esk_broker_shard *broker = request->shard->broker;
+    if (request->parser.is_granted) {
+        bool given = esk_broker_memory_take_more(broker, &request->parser, bytes);
+        request->charged_bytes += given ? bytes : 0;
+        return given;
+    }
     uint64_t total = request->charged_bytes + bytes;
     /* All of it anew: what one request alone needs is always given. */
     esk_broker_memory_give(broker, request->charged_bytes);
@@ -92,13 +99,11 @@ bool eski_request_take(struct eski_request *request, uint64_t bytes) {
 }
 
 bool eski_request_charge(struct eski_request *request, uint64_t bytes) {
-    if (eski_request_take(request, bytes)) {
-        return true;
+    if (!eski_request_take(request, bytes)) {
+        eski_room_refuse(request);
+        return false;
     }
-    struct esk_error error;
-    request->keep_alive = false;
-    eski_fail(request, eski_out_of_memory(&error), &error);
-    return false;
+    return true;
 }
 
 /* --- the beginning --- */
@@ -236,15 +241,15 @@ void eski_request_dispatch(struct eski_request *request, struct esk_slice body) 
         run(request, err, &error);
         return;
     }
-    bool is_large = body.size > ESK_JSON_LOOP_BYTES_MAX;
-    if (!eski_request_charge(request, is_large ? body.size * PARSER_FACTOR : body.size)) {
-        return;
-    }
-    if (!is_large) {
+    if (body.size > ESK_JSON_LOOP_BYTES_MAX) {
+        ESK_ASSERT(body.data == request->body.data); /* collected: the window is smaller */
+        eski_room_parse(request, body.size * PARSER_FACTOR);
+    } else if (eski_request_charge(request, body.size)) {
         read_here(request, body);
-        return;
     }
-    ESK_ASSERT(body.data == request->body.data); /* collected: the window is smaller */
+}
+
+void eski_request_read_on_helper(struct eski_request *request) {
     request->state = ESKI_STATE_READING;
     request->strings_stay = true;
     request->mail.run = on_helper;

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the layer tells doors of a client, and what it does with one that does not read. */
+#include "server/connection/echo_world_testing.h"
+
+#include <errno.h>
+
+static void an_address_is_the_same_on_either_kind_of_listener(void **state) {
+    (void)state;
+    static const uint8_t loopback[ESK_PEER_BYTES] = {
+        [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1};
+    const char *const wheres[] = {"127.0.0.1:0", "[::]:0"};
+    for (size_t i = 0; i < 2; i++) {
+        struct esk_door door = {.ops = &echo_ops};
+        start(&door, wheres[i], NULL);
+        int fd = dial();
+        shutdown(fd, SHUT_WR);
+        wait_for_closed(1);
+        pthread_mutex_lock(&world.mutex);
+        assert_memory_equal(world.peer.bytes, loopback, ESK_PEER_BYTES);
+        pthread_mutex_unlock(&world.mutex);
+        close(fd);
+        stop();
+    }
+}
+
+/* --- a door that answers each byte with a flood --- */
+
+#define FLOOD_BYTES (16u << 20) /* more than the sockets of both sides hold */
+
+static size_t output_bound;
+
+static void flood_serve(struct esk_connection *connection) {
+    struct esk_slice input = esk_connection_input(connection);
+    if (input.size == 0) {
+        return;
+    }
+    esk_connection_consume(connection, input.size);
+    esk_connection_set_output_bound(connection, output_bound);
+    static const uint8_t zeros[65536];
+    for (size_t sent = 0; sent < FLOOD_BYTES; sent += sizeof zeros) {
+        esk_connection_write(connection, zeros, sizeof zeros);
+    }
+    esk_connection_finish(connection);
+}
+
+static const struct esk_door_ops flood_ops = {echo_opened, flood_serve, echo_expired, echo_closed};
+
+static size_t flooded(size_t bound, bool waits, int *result) {
+    output_bound = bound;
+    struct esk_door door = {.ops = &flood_ops};
+    start(&door, "127.0.0.1:0", NULL);
+    int fd = dial();
+    int small = 16384;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    send_all(fd, "x", 1);
+    if (waits) {
+        wait_for_closed(1);
+    }
+    char *got = esk_alloc(FLOOD_BYTES + 1);
+    size_t size = receive_all(fd, got, FLOOD_BYTES + 1, result);
+    free(got);
+    close(fd);
+    stop();
+    return size;
+}
+
+static void a_client_that_leaves_too_much_unread_is_dropped(void **state) {
+    (void)state;
+    int result;
+    assert_true(flooded(1 << 20, true, &result) < FLOOD_BYTES);
+    assert_int_equal(flooded(FLOOD_BYTES, false, &result), FLOOD_BYTES);
+    assert_int_equal(result, 0);
+    assert_int_equal(flooded(0, false, &result), FLOOD_BYTES);
+    assert_int_equal(result, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_address_is_the_same_on_either_kind_of_listener),
+        cmocka_unit_test(a_client_that_leaves_too_much_unread_is_dropped),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
