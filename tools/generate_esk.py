@@ -225,7 +225,7 @@ def load(text):
         name = command.get("name", "?")
         if not COMMAND_FIELDS <= set(command) <= COMMAND_FIELDS | {"option", "passes_on"}:
             raise Invalid(f"{name}: fields of a command must be {', '.join(COMMAND_FIELDS)}")
-        words = re.fullmatch(r"([a-z]+)( [a-z]+)?", name)
+        words = re.fullmatch(r"([a-z]+)( [a-z-]+)?", name)
         if not words or name in seen or words[1] in seen:
             raise Invalid(f"{name}: not a new name of one word or two")
         seen.add(name)
@@ -247,8 +247,12 @@ def arguments_range(command):
     return low, high
 
 
+def symbol(command):
+    return re.sub("[ -]", "_", command["name"])
+
+
 def code(command):
-    return "ESK_TOOL_" + command["name"].upper().replace(" ", "_")
+    return "ESK_TOOL_" + symbol(command).upper()
 
 
 def shown_value(entry):
@@ -293,7 +297,7 @@ def option_row(entry):
 
 
 def array_name(command):
-    return command["name"].replace(" ", "_") + "_options"
+    return symbol(command) + "_options"
 
 
 def command_row(command):

@@ -137,15 +137,23 @@ static enum esk_err set_value(struct esk_tool_value *value, const struct esk_too
     return ESK_OK;
 }
 
-/* `size` bytes of what was given name the option; a letter may have its value right behind it. */
+/* `size` bytes of what was given, two dashes and a name, name the option. */
 static const struct esk_tool_option *find(const struct esk_tool_command *command, const char *given,
                                           size_t size, unsigned *index) {
     const struct esk_tool_option *option;
     for (*index = 0; (option = option_at(command, *index)); ++*index) {
-        bool by_name = given[1] == '-' && strlen(option->name) == size - 2 &&
-                       strncmp(option->name, given + 2, size - 2) == 0;
-        bool may_follow = size == 2 || option->type != ESK_TOOL_FLAG;
-        if (by_name || (may_follow && given[1] != '-' && given[1] == option->letter)) {
+        if (strlen(option->name) == size - 2 && strncmp(option->name, given + 2, size - 2) == 0) {
+            return option;
+        }
+    }
+    return NULL;
+}
+
+static const struct esk_tool_option *find_letter(const struct esk_tool_command *command,
+                                                 char letter, unsigned *index) {
+    const struct esk_tool_option *option;
+    for (*index = 0; (option = option_at(command, *index)); ++*index) {
+        if (option->letter == letter) {
             return option;
         }
     }
@@ -173,30 +181,67 @@ static enum esk_err unknown_option(const struct esk_tool_command *command, const
         nearest ? nearest : "", nearest ? " is meant" : "", name ? name : "", name ? " " : "");
 }
 
+/* Sets an option that takes a value: what is attached to it, else the next argument. */
+static enum esk_err take_value(struct esk_arguments *arguments,
+                               const struct esk_tool_option *option, unsigned index,
+                               const char *attached, int argc, char *const *argv, int *at,
+                               struct esk_error *error) {
+    if (!attached && *at + 1 >= argc) {
+        return esk_fail(error, ESK_ERR_INVALID, "--%s: its value is missing (%s)", option->name,
+                        option->value);
+    }
+    return set_value(&arguments->values[index], option, attached ? attached : argv[++*at], error);
+}
+
+static void set_flag(struct esk_arguments *arguments, unsigned index) {
+    arguments->values[index].number = 1;
+    arguments->values[index].count = 1;
+}
+
+/* Reads letters behind one dash: flags, and at the end perhaps one with a value, which may follow
+ * at once or as the next argument. */
+static enum esk_err read_letters(struct esk_arguments *arguments, int argc, char *const *argv,
+                                 int *at, struct esk_error *error) {
+    const char *given = argv[*at];
+    for (const char *letter = given + 1; *letter; letter++) {
+        unsigned index;
+        const struct esk_tool_option *option = find_letter(arguments->command, *letter, &index);
+        if (!option && letter == given + 1) {
+            return unknown_option(arguments->command, given, strlen(given), error);
+        }
+        if (!option) {
+            char alone[3] = {'-', *letter, '\0'};
+            return unknown_option(arguments->command, alone, 2, error);
+        }
+        if (option->type != ESK_TOOL_FLAG) {
+            return take_value(arguments, option, index, letter[1] ? letter + 1 : NULL, argc, argv,
+                              at, error);
+        }
+        set_flag(arguments, index);
+    }
+    return ESK_OK;
+}
+
 /* Reads the option at argv[*at], and its value, which may be the next argument. */
 static enum esk_err read_option(struct esk_arguments *arguments, int argc, char *const *argv,
                                 int *at, struct esk_error *error) {
     const char *given = argv[*at];
-    const char *equals = given[1] == '-' ? strchr(given, '=') : NULL;
+    if (given[1] != '-') {
+        return read_letters(arguments, argc, argv, at, error);
+    }
+    const char *equals = strchr(given, '=');
     size_t size = equals ? (size_t)(equals - given) : strlen(given);
     unsigned index;
     const struct esk_tool_option *option = find(arguments->command, given, size, &index);
     if (!option) {
         return unknown_option(arguments->command, given, size, error);
     }
-    struct esk_tool_value *value = &arguments->values[index];
     if (option->type == ESK_TOOL_FLAG) {
-        value->number = 1;
-        value->count = 1;
+        set_flag(arguments, index);
         return equals ? esk_fail(error, ESK_ERR_INVALID, "--%s: it takes no value", option->name)
                       : ESK_OK;
     }
-    const char *attached = given[1] != '-' && size > 2 ? given + 2 : equals ? equals + 1 : NULL;
-    if (!attached && *at + 1 >= argc) {
-        return esk_fail(error, ESK_ERR_INVALID, "--%s: its value is missing (%s)", option->name,
-                        option->value);
-    }
-    return set_value(value, option, attached ? attached : argv[++*at], error);
+    return take_value(arguments, option, index, equals ? equals + 1 : NULL, argc, argv, at, error);
 }
 
 /* --- the whole line --- */
@@ -222,7 +267,8 @@ static void find_command(struct esk_arguments *arguments, int argc, char *const 
             continue;
         }
         unsigned index;
-        const struct esk_tool_option *option = find(NULL, argv[i], strlen(argv[i]), &index);
+        const struct esk_tool_option *option =
+            argv[i][1] == '-' ? find(NULL, argv[i], strlen(argv[i]), &index) : NULL;
         i += option && option->type != ESK_TOOL_FLAG;
     }
     if (found) {

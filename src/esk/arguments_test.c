@@ -67,7 +67,20 @@ static void a_letter_may_have_its_value_behind_it(void **state) {
     assert_int_equal(esk_arguments_number(&arguments, "timeout"), 5000);
     assert_int_equal(PARSE("bench", "produce", "-s2", "--warmup-seconds=2s"), ESK_OK);
     assert_int_equal(esk_arguments_number(&arguments, "seconds"), 2000);
-    assert_refused(PARSE("consume", "-f3", "orders"), "-f3: unknown option");
+}
+
+static void letters_may_share_a_dash(void **state) {
+    (void)state;
+    assert_int_equal(PARSE("consume", "-bfn2", "orders", "-zfp", "7"), ESK_OK);
+    assert_int_equal(esk_arguments_number(&arguments, "binary"), 1);
+    assert_int_equal(esk_arguments_number(&arguments, "gzip"), 1);
+    assert_int_equal(esk_arguments_number(&arguments, "follow"), 1);
+    assert_int_equal(esk_arguments_number(&arguments, "max"), 2);
+    assert_string_equal(esk_arguments_text(&arguments, "partition"), "7");
+    assert_int_equal(arguments.count, 1);
+    assert_refused(PARSE("consume", "-f3", "orders"), "-3: unknown option");
+    assert_refused(PARSE("consume", "-xf", "orders"), "-xf: unknown option");
+    assert_refused(PARSE("consume", "orders", "-fn"), "--max: its value is missing");
 }
 
 static void behind_two_dashes_everything_is_an_argument(void **state) {
@@ -179,6 +192,7 @@ int main(void) {
         cmocka_unit_test(a_command_has_its_words_options_and_arguments),
         cmocka_unit_test(options_may_surround_the_words),
         cmocka_unit_test(a_letter_may_have_its_value_behind_it),
+        cmocka_unit_test(letters_may_share_a_dash),
         cmocka_unit_test(behind_two_dashes_everything_is_an_argument),
         cmocka_unit_test(wrong_lines_say_what_is_allowed),
         cmocka_unit_test(half_a_command_is_none),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* esk bench produce, consume: makes the requests, runs the load, reports. */
+#include "esk/binary.h"
 #include "esk/commands.h"
 #include "esk/load.h"
 #include "esk/produce_request.h"
@@ -45,6 +46,7 @@ static void report_json(struct esk_session *session, const struct esk_load *load
     struct esk_json_writer writer = esk_json_writer(&session->out);
     esk_json_open_object(&writer);
     write_count(&writer, "connections", load->connections);
+    write_count(&writer, "in_flight", load->in_flight);
     write_count(&writer, "rate", load->rate);
     write_real(&writer, "seconds", seconds);
     write_count(&writer, "requests", result->requests);
@@ -101,6 +103,16 @@ static int run(struct esk_session *session, struct esk_load *load) {
     load->measured_s = (esk_arguments_number(arguments, "seconds") + 999) / 1000;
     load->warmup_s = (esk_arguments_number(arguments, "warmup-seconds") + 999) / 1000;
     load->shows_progress = session->shows_progress;
+    load->in_flight = (uint32_t)esk_arguments_number(arguments, "in-flight");
+    struct esk_binary binary = {0};
+    if (esk_arguments_number(arguments, "binary")) {
+        esk_binary_init(&binary, session);
+        binary.options.in_flight_max = load->in_flight;
+        load->binary = &binary.options;
+    } else if (load->in_flight != 1) {
+        return esk_complain(ESK_EXIT_USAGE, "--in-flight: HTTP has one request of a connection in "
+                                            "flight; --binary has more");
+    }
     struct esk_load_result *result = esk_alloc(sizeof(*result));
     int code = ESK_EXIT_DONE;
     if (esk_load_run(load, result, &error) != ESK_OK) {
@@ -117,6 +129,7 @@ static int run(struct esk_session *session, struct esk_load *load) {
         }
     }
     free(result);
+    esk_binary_fini(&binary);
     return code;
 }
 
@@ -204,6 +217,29 @@ static void make_variants(const struct esk_session *session, const char *topic,
     free(value);
 }
 
+/* The records of one request a partition, or of one for all; their values are in `out`, which the
+ * caller frees with them. */
+static struct esk_client_record *make_records(const struct esk_session *session,
+                                              const struct esk_load *load, struct esk_buffer *out) {
+    uint64_t size = esk_arguments_number(session->arguments, "size");
+    bool names = esk_arguments_number(session->arguments, "spread") == SPREAD_REQUEST;
+    uint64_t count = load->records_per_request;
+    struct esk_client_record *records =
+        esk_alloc_zeroed(load->variant_count * count, sizeof(*records));
+    uint64_t seed = 1;
+    uint8_t *values = esk_buffer_grow(out, size * count + 1);
+    fill_value(values, size * count, &seed);
+    for (uint64_t i = 0; i < load->variant_count * count; i++) {
+        records[i] = (struct esk_client_record){
+            .value = values + i % count * size,
+            .value_size = size,
+            .partition = names ? (int32_t)(i / count) : ESK_CLIENT_PARTITION_ANY,
+            .sequence = ESK_CLIENT_SEQUENCE_NONE,
+        };
+    }
+    return records;
+}
+
 int esk_bench_produce(struct esk_session *session) {
     const struct esk_arguments *arguments = session->arguments;
     const char *topic = esk_arguments_text(arguments, "topic");
@@ -227,10 +263,17 @@ int esk_bench_produce(struct esk_session *session) {
     struct esk_slice *variants = esk_alloc_zeroed(load.variant_count, sizeof(*variants));
     struct esk_buffer out;
     esk_buffer_init(&out);
-    make_variants(session, topic, &load, variants, &out);
-    load.variants = variants;
+    struct esk_client_record *made = NULL;
+    if (esk_arguments_number(arguments, "binary")) {
+        load.topic = topic;
+        load.records = made = make_records(session, &load, &out);
+    } else {
+        make_variants(session, topic, &load, variants, &out);
+        load.variants = variants;
+    }
     code = run(session, &load);
     esk_buffer_fini(&out);
+    free(made);
     free(variants);
     return code;
 }
@@ -254,6 +297,9 @@ int esk_bench_consume(struct esk_session *session) {
         .consume_path = path,
         .consume_more = more,
         .partitions = partitions,
+        .topic = topic,
+        .max_records = (uint32_t)esk_arguments_number(arguments, "max-records"),
+        .max_bytes = (uint32_t)esk_arguments_number(arguments, "max-bytes"),
     };
     code = run(session, &load);
     free(path);

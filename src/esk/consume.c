@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* esk consume: finds where to begin, then reads partition after partition; consume_follow.c reads
  * them all at once. */
+#include "esk/binary.h"
 #include "esk/commands.h"
 #include "esk/consume_private.h"
 
@@ -59,16 +60,20 @@ int eski_consume_commit(struct eski_consuming *consuming, struct eski_reading *r
     return code;
 }
 
+void eski_consume_stop(struct eski_reading *reading) {
+    reading->is_stopped = true;
+    (void)esk_complain(ESK_EXIT_FAILED,
+                       "partition %" PRIu32 " is read up to offset %" PRIu64
+                       ": the next record is not UTF-8; --encoding raw prints its bytes, "
+                       "--encoding base64 writes them as such",
+                       reading->partition, reading->offset);
+}
+
 int eski_consume_take(struct eski_consuming *consuming, struct eski_reading *reading,
                       const struct esk_http_answer *answer) {
     struct esk_json_value root;
     if (answer->status == HTTP_NOT_TEXT) {
-        reading->is_stopped = true;
-        (void)esk_complain(ESK_EXIT_FAILED,
-                           "partition %" PRIu32 " is read up to offset %" PRIu64
-                           ": the next record is not UTF-8; --encoding raw prints its bytes, "
-                           "--encoding base64 writes them as such",
-                           reading->partition, reading->offset);
+        eski_consume_stop(reading);
         return ESK_EXIT_DONE;
     }
     int code = esk_session_read(consuming->session, answer, &root);
@@ -87,17 +92,25 @@ int eski_consume_take(struct eski_consuming *consuming, struct eski_reading *rea
     return code == ESK_EXIT_DONE ? eski_consume_commit(consuming, reading) : code;
 }
 
+/* One request, and what came of it. */
+static int read_on(struct eski_consuming *consuming, struct eski_reading *reading) {
+    if (consuming->binary) {
+        return eski_consume_binary(consuming, reading);
+    }
+    char *path = eski_consume_path(consuming, reading, 0);
+    int code = esk_session_exchange(consuming->session, "GET", path, esk_slice(NULL, 0));
+    free(path);
+    return code == ESK_EXIT_DONE
+               ? eski_consume_take(consuming, reading, &consuming->session->client.answer)
+               : code;
+}
+
 /* Reads up to the end that the partition has at the first answer. */
 static int read_partition(struct eski_consuming *consuming, struct eski_reading *reading) {
     uint64_t end = UINT64_MAX;
     while (consuming->left && reading->offset < end && !reading->is_stopped) {
         uint64_t before = reading->offset;
-        char *path = eski_consume_path(consuming, reading, 0);
-        int code = esk_session_exchange(consuming->session, "GET", path, esk_slice(NULL, 0));
-        free(path);
-        if (code == ESK_EXIT_DONE) {
-            code = eski_consume_take(consuming, reading, &consuming->session->client.answer);
-        }
+        int code = read_on(consuming, reading);
         if (code != ESK_EXIT_DONE) {
             return code;
         }
@@ -236,8 +249,13 @@ int esk_consume(struct esk_session *session) {
         .shows_progress = session->shows_progress && !isatty(STDOUT_FILENO),
     };
     int code = find_start(&consuming, arguments);
+    if (code == ESK_EXIT_DONE && esk_arguments_number(arguments, "binary")) {
+        consuming.binary = esk_binary_open(session);
+        code = consuming.binary ? code : ESK_EXIT_FAILED;
+    }
     if (code == ESK_EXIT_DONE && esk_arguments_number(arguments, "follow")) {
-        code = eski_consume_follow(&consuming);
+        code = consuming.binary ? eski_consume_binary_follow(&consuming)
+                                : eski_consume_follow(&consuming);
     } else {
         for (size_t i = 0; code == ESK_EXIT_DONE && i < consuming.reading_count; i++) {
             code = read_partition(&consuming, &consuming.readings[i]);
@@ -250,5 +268,6 @@ int esk_consume(struct esk_session *session) {
         code = consuming.readings[i].is_stopped ? ESK_EXIT_FAILED : code;
     }
     free(consuming.readings);
+    esk_client_close(consuming.binary);
     return code;
 }

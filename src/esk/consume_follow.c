@@ -88,8 +88,8 @@ static int turn(struct following *following) {
     size_t count = following->count;
     for (size_t i = 0; i < count; i++) {
         const struct follower *follower = &following->followers[i];
-        pollers[i] =
-            (struct pollfd){.fd = follower->is_done ? -1 : follower->client.fd, .events = POLLIN};
+        pollers[i] = (struct pollfd){.fd = follower->is_done ? -1 : follower->client.stream.fd,
+                                     .events = POLLIN};
     }
     pollers[count] = (struct pollfd){.fd = STDOUT_FILENO};
     int timeout_ms = (int)following->consuming->session->client.timeout_ms + WAIT_MS;
@@ -107,7 +107,7 @@ static int turn(struct following *following) {
     }
     int code = ESK_EXIT_DONE;
     for (size_t i = 0; i < count && code == ESK_EXIT_DONE && following->consuming->left; i++) {
-        if (pollers[i].revents) {
+        if (pollers[i].revents && esk_http_client_is_ready(&following->followers[i].client)) {
             code = take(following, &following->followers[i]);
         }
     }

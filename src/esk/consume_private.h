@@ -6,6 +6,8 @@
 #include "esk/record_print.h"
 #include "esk/session.h"
 
+#include <esker/client.h>
+
 struct eski_reading {
     uint32_t partition;
     uint64_t offset; /* the next one to read */
@@ -16,6 +18,7 @@ struct eski_reading {
 
 struct eski_consuming {
     struct esk_session *session;
+    struct esk_client *binary; /* NULL: records come over HTTP */
     const char *topic;
     const char *group; /* NULL: nothing is committed */
     const char *separator;
@@ -37,6 +40,12 @@ int eski_consume_take(struct eski_consuming *consuming, struct eski_reading *rea
                       const struct esk_http_answer *answer);
 /* Commits what was printed and is not committed yet, where a group was given; enum esk_exit. */
 int eski_consume_commit(struct eski_consuming *consuming, struct eski_reading *reading);
+/* Marks a reading whose next record is no text, and complains of it. */
+void eski_consume_stop(struct eski_reading *reading);
+/* As asking and eski_consume_take in one, over the binary protocol. */
+int eski_consume_binary(struct eski_consuming *consuming, struct eski_reading *reading);
+/* Reads all partitions in turn, until there is nothing left to print; enum esk_exit. */
+int eski_consume_binary_follow(struct eski_consuming *consuming);
 /* Reads all partitions at once, until there is nothing left to print; enum esk_exit. */
 int eski_consume_follow(struct eski_consuming *consuming);
 

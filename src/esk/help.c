@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define WIDTH 100
-#define COMMAND_COLUMN 20 /* where a command's summary begins */
+#define COMMAND_COLUMN 24 /* where a command's summary begins */
 #define OPTION_COLUMN 30  /* where an option's meaning begins */
 
 /* Appends words, in lines that begin at `indent`; *column is where the line stands. */

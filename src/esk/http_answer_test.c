@@ -147,7 +147,10 @@ static void urls_name_a_server(void **state) {
     assert_string_equal(server.authority, "[::1]:80");
     assert_int_equal(esk_http_server_parse(&server, "broker.example", NULL), ESK_OK);
     assert_string_equal(server.authority, "broker.example:9000");
-    const char *const bad[] = {"",           "http://",      "https://a:1", "http://a:0",
+    assert_false(server.is_secure);
+    assert_int_equal(esk_http_server_parse(&server, "https://[::1]:443", NULL), ESK_OK);
+    assert_true(server.is_secure);
+    const char *const bad[] = {"",           "http://",      "ftp://a:1",   "http://a:0",
                                "http://a:x", "http://a:1/b", "http://[::1", "http://a:99999",
                                "http://u@a", "http://a b:1", "http://a:"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

@@ -7,9 +7,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #define READ_BYTES (64 * 1024)
 
@@ -37,6 +35,11 @@ void esk_http_request(struct esk_buffer *out, const struct esk_http_server *serv
     esk_buffer_format(out, "%s ", method);
     esk_buffer_append_text(out, path); /* of any length */
     esk_buffer_format(out, " HTTP/1.1\r\nHost: %s\r\n", server->authority);
+    if (server->key) {
+        esk_buffer_append_text(out, "Authorization: Bearer ");
+        esk_buffer_append_text(out, server->key); /* of any length */
+        esk_buffer_append_text(out, "\r\n");
+    }
     if (body.data) {
         esk_buffer_format(out, "Content-Type: application/json\r\nContent-Length: %zu\r\n",
                           body.size);
@@ -52,17 +55,14 @@ void esk_http_client_init(struct esk_http_client *client, const struct esk_http_
     memset(client, 0, sizeof(*client));
     client->server = server;
     client->timeout_ms = timeout_ms;
-    client->fd = -1;
+    client->stream = ESK_HTTP_STREAM_NONE;
     esk_buffer_init(&client->request);
     esk_buffer_init(&client->input);
     esk_http_answer_init(&client->answer, true);
 }
 
 static void disconnect(struct esk_http_client *client) {
-    if (client->fd >= 0) {
-        close(client->fd);
-        client->fd = -1;
-    }
+    esk_http_stream_close(&client->stream);
     client->input.size = client->parsed = 0;
 }
 
@@ -79,7 +79,7 @@ static enum esk_err wait_ready(struct esk_http_client *client, short events, uin
     for (;;) {
         uint64_t now = now_ms();
         int left = now < deadline_ms ? (int)(deadline_ms - now) : 0;
-        struct pollfd poller = {.fd = client->fd, .events = events};
+        struct pollfd poller = {.fd = client->stream.fd, .events = events};
         int ready = poll(&poller, 1, left);
         if (ready > 0) {
             return ESK_OK;
@@ -97,14 +97,14 @@ static enum esk_err send_all(struct esk_http_client *client, struct esk_error *e
     uint64_t deadline = now_ms() + client->timeout_ms;
     size_t sent = 0;
     while (sent < client->request.size) {
-        ssize_t count = send(client->fd, client->request.data + sent, client->request.size - sent,
-                             MSG_NOSIGNAL);
+        ssize_t count = esk_http_stream_send(&client->stream, client->request.data + sent,
+                                             client->request.size - sent);
         if (count >= 0) {
             sent += (size_t)count;
         } else if (errno == EAGAIN) {
             /* An answer that comes before the request is out, such as 413, ends the sending. */
             enum esk_err err = wait_ready(client, POLLOUT | POLLIN, deadline, error);
-            struct pollfd poller = {.fd = client->fd, .events = POLLIN};
+            struct pollfd poller = {.fd = client->stream.fd, .events = POLLIN};
             if (err != ESK_OK || poll(&poller, 1, 0) > 0) {
                 return err;
             }
@@ -120,12 +120,14 @@ static enum esk_err send_all(struct esk_http_client *client, struct esk_error *e
 enum esk_err esk_http_client_send(struct esk_http_client *client, const char *method,
                                   const char *path, struct esk_slice body,
                                   struct esk_error *error) {
-    struct pollfd poller = {.fd = client->fd, .events = POLLIN};
-    if (client->fd >= 0 && poll(&poller, 1, 0) != 0) {
+    struct pollfd poller = {.fd = client->stream.fd, .events = POLLIN};
+    bool is_open = client->stream.fd >= 0;
+    if (is_open && poll(&poller, 1, 0) != 0 && esk_http_client_is_ready(client)) {
         disconnect(client); /* closed while it was idle */
     }
-    if (client->fd < 0) {
-        enum esk_err err = esk_http_connect(client->server, client->timeout_ms, &client->fd, error);
+    if (client->stream.fd < 0) {
+        enum esk_err err =
+            esk_http_connect(client->server, client->timeout_ms, &client->stream, error);
         if (err != ESK_OK) {
             return err;
         }
@@ -140,13 +142,24 @@ enum esk_err esk_http_client_send(struct esk_http_client *client, const char *me
     return err;
 }
 
+bool esk_http_client_is_ready(struct esk_http_client *client) {
+    if (!client->stream.session || client->parsed < client->input.size) {
+        return true;
+    }
+    client->input.size = client->parsed = 0;
+    uint8_t *room = esk_buffer_grow(&client->input, READ_BYTES);
+    ssize_t count = esk_http_stream_receive(&client->stream, room, READ_BYTES);
+    client->input.size = count > 0 ? (size_t)count : 0;
+    return count >= 0 || (errno != EAGAIN && errno != EINTR);
+}
+
 /* Reads once; *ended: the connection has no more. */
 static enum esk_err read_some(struct esk_http_client *client, uint64_t deadline, bool *ended,
                               struct esk_error *error) {
     client->input.size = client->parsed = 0;
     uint8_t *room = esk_buffer_grow(&client->input, READ_BYTES);
     for (;;) {
-        ssize_t count = recv(client->fd, room, READ_BYTES, 0);
+        ssize_t count = esk_http_stream_receive(&client->stream, room, READ_BYTES);
         if (count >= 0) {
             client->input.size = (size_t)count;
             *ended = count == 0;
@@ -155,8 +168,14 @@ static enum esk_err read_some(struct esk_http_client *client, uint64_t deadline,
         if (errno == ECONNRESET) {
             return esk_fail(error, ESK_ERR_UNAVAILABLE, "the server closed the connection");
         }
+        if (errno == EPROTO && client->stream.problem[0]) {
+            return esk_fail(error, ESK_ERR_UNAVAILABLE, "TLS: %s", client->stream.problem);
+        }
         if (errno != EAGAIN && errno != EINTR) {
             return esk_fail_errno(error, ESK_ERR_UNAVAILABLE, errno, "recv");
+        }
+        if (errno == EINTR) {
+            continue;
         }
         enum esk_err err = wait_ready(client, POLLIN, deadline, error);
         if (err != ESK_OK) {
@@ -165,25 +184,44 @@ static enum esk_err read_some(struct esk_http_client *client, uint64_t deadline,
     }
 }
 
+/* Feeds what was read, after reading once when there is nothing left of it. */
+static enum esk_err pull(struct esk_http_client *client, uint64_t deadline,
+                         struct esk_error *error) {
+    struct esk_http_answer *answer = &client->answer;
+    bool ended = false;
+    if (client->parsed == client->input.size) {
+        enum esk_err err = read_some(client, deadline, &ended, error);
+        if (err != ESK_OK) {
+            return err;
+        }
+    }
+    if (ended) {
+        return esk_http_answer_end(answer, error);
+    }
+    size_t consumed;
+    struct esk_slice input =
+        esk_slice(client->input.data + client->parsed, client->input.size - client->parsed);
+    enum esk_err err = esk_http_answer_feed(answer, input, &consumed, error);
+    client->parsed += consumed;
+    return err;
+}
+
+enum esk_err esk_http_client_pull(struct esk_http_client *client, uint32_t timeout_ms,
+                                  struct esk_error *error) {
+    enum esk_err err = pull(client, now_ms() + timeout_ms, error);
+    if ((err != ESK_OK && err != ESK_ERR_AGAIN) || (err == ESK_OK && !client->answer.keeps_alive)) {
+        disconnect(client);
+    }
+    return err;
+}
+
 enum esk_err esk_http_client_receive(struct esk_http_client *client, uint32_t extra_ms,
                                      struct esk_error *error) {
     uint64_t deadline = now_ms() + client->timeout_ms + extra_ms;
     struct esk_http_answer *answer = &client->answer;
     enum esk_err err = ESK_ERR_AGAIN;
     while (err == ESK_ERR_AGAIN) {
-        bool ended = false;
-        if (client->parsed == client->input.size) {
-            err = read_some(client, deadline, &ended, error);
-            if (err != ESK_OK) {
-                break;
-            }
-        }
-        size_t consumed;
-        struct esk_slice input =
-            esk_slice(client->input.data + client->parsed, client->input.size - client->parsed);
-        err = ended ? esk_http_answer_end(answer, error)
-                    : esk_http_answer_feed(answer, input, &consumed, error);
-        client->parsed += ended ? 0 : consumed;
+        err = pull(client, deadline, error);
     }
     if (err != ESK_OK || !answer->keeps_alive) {
         disconnect(client);

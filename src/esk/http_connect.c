@@ -15,8 +15,8 @@
 
 static enum esk_err refuse(struct esk_error *error, const char *url) {
     return esk_fail(error, ESK_ERR_INVALID,
-                    "'%s' is no server; allowed is http://HOST:PORT, such as "
-                    "http://127.0.0.1:9000 or http://[::1]:9000",
+                    "'%s' is no server; allowed is http://HOST:PORT or https://HOST:PORT, such as "
+                    "http://127.0.0.1:9000 or https://[::1]:9000",
                     url);
 }
 
@@ -33,7 +33,8 @@ static bool is_port(const char *text, size_t size) {
 
 enum esk_err esk_http_server_parse(struct esk_http_server *server, const char *url,
                                    struct esk_error *error) {
-    const char *at = strncmp(url, "http://", 7) == 0 ? url + 7 : url;
+    bool is_secure = strncmp(url, "https://", 8) == 0;
+    const char *at = is_secure ? url + 8 : strncmp(url, "http://", 7) == 0 ? url + 7 : url;
     if (strstr(at, "://")) {
         return refuse(error, url);
     }
@@ -59,6 +60,8 @@ enum esk_err esk_http_server_parse(struct esk_http_server *server, const char *u
     if (is_odd || !is_port(port, port_size)) {
         return refuse(error, url);
     }
+    memset(server, 0, sizeof(*server));
+    server->is_secure = is_secure;
     snprintf(server->host, sizeof(server->host), "%.*s", (int)host_size, host);
     snprintf(server->port, sizeof(server->port), "%.*s", (int)port_size, port);
     snprintf(server->authority, sizeof(server->authority), is_bracketed ? "[%s]:%s" : "%s:%s",
@@ -100,8 +103,9 @@ static int connect_to(const struct addrinfo *address, uint32_t timeout_ms, int *
     return number;
 }
 
-enum esk_err esk_http_connect(const struct esk_http_server *server, uint32_t timeout_ms, int *fd,
-                              struct esk_error *error) {
+/* A plain socket to the first address that answers. */
+static enum esk_err connect_plain(const struct esk_http_server *server, uint32_t timeout_ms,
+                                  int *fd, struct esk_error *error) {
     struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *addresses = NULL;
     *fd = -1;
@@ -117,4 +121,18 @@ enum esk_err esk_http_connect(const struct esk_http_server *server, uint32_t tim
     return *fd >= 0 ? ESK_OK
                     : esk_fail_errno(error, ESK_ERR_UNAVAILABLE, number, "connect to %s",
                                      server->authority);
+}
+
+enum esk_err esk_http_connect(const struct esk_http_server *server, uint32_t timeout_ms,
+                              struct esk_http_stream *stream, struct esk_error *error) {
+    *stream = ESK_HTTP_STREAM_NONE;
+    enum esk_err err = connect_plain(server, timeout_ms, &stream->fd, error);
+    if (err == ESK_OK && server->is_secure) {
+        err = esk_http_stream_secure(stream, server->tls, server->host, timeout_ms, error);
+        if (err != ESK_OK) {
+            esk_wrap(error, "connect to %s", server->authority);
+            esk_http_stream_close(stream);
+        }
+    }
+    return err;
 }

@@ -23,9 +23,25 @@ static uint64_t cpu_ns(void) {
     return (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
 }
 
+static enum esk_err open_thread(struct eski_load_thread *thread) {
+    return thread->load->binary ? eski_load_binary_open(thread) : eski_load_open(thread);
+}
+
+static void close_thread(struct eski_load_thread *thread) {
+    if (thread->load->binary) {
+        eski_load_binary_close(thread);
+    } else {
+        eski_load_close(thread);
+    }
+}
+
 static void *run_thread(void *context) {
     struct eski_load_thread *thread = context;
-    eski_load_loop(thread);
+    if (thread->load->binary) {
+        eski_load_binary_loop(thread);
+    } else {
+        eski_load_loop(thread);
+    }
     return NULL;
 }
 
@@ -40,10 +56,11 @@ static void prepare(struct esk_load *load, struct eski_load_thread *threads, uin
         }
         thread->connections =
             esk_alloc_zeroed(thread->connection_count, sizeof(*thread->connections));
-        thread->idle = esk_alloc_zeroed(thread->connection_count, sizeof(*thread->idle));
+        thread->request_count = thread->connection_count * load->in_flight;
+        thread->idle = esk_alloc_zeroed(thread->request_count, sizeof(*thread->idle));
         thread->epoll_fd = thread->timer_fd = -1;
         for (uint32_t k = 0; k < thread->connection_count; k++, first++) {
-            thread->connections[k].fd = -1;
+            thread->connections[k].stream = ESK_HTTP_STREAM_NONE;
             thread->connections[k].variant = first;
         }
     }
@@ -68,7 +85,7 @@ static void wait_for(struct esk_load *load, struct eski_load_thread *threads, ui
         if (!load->shows_progress) {
             pthread_join(ids[i], NULL);
         }
-        eski_load_close(&threads[i]);
+        close_thread(&threads[i]);
     }
     if (load->shows_progress) {
         fputs("\r\x1b[K", stderr);
@@ -108,7 +125,8 @@ static enum esk_err check_connections(const struct esk_load *load, struct esk_er
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
         limit.rlim_cur = limit.rlim_max;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
-        uint64_t needed = (uint64_t)load->connections + load->threads * UINT64_C(2) + FILES_OTHER;
+        uint64_t each = load->binary ? 3 : 1; /* a pipeline has an epoll and a timer besides */
+        uint64_t needed = load->connections * each + load->threads * UINT64_C(2) + FILES_OTHER;
         if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
             return esk_fail(error, ESK_ERR_INVALID,
                             "%u connections need %llu open files, and %llu are allowed (ulimit -n)",
@@ -145,7 +163,7 @@ enum esk_err esk_load_run(struct esk_load *load, struct esk_load_result *result,
     uint64_t cpu_before = cpu_ns();
     prepare(load, threads, count);
     for (uint32_t i = 0; i < count && err == ESK_OK; i++) {
-        err = eski_load_open(&threads[i]);
+        err = open_thread(&threads[i]);
         if (err != ESK_OK) {
             *error = threads[i].error;
         }
@@ -165,7 +183,7 @@ enum esk_err esk_load_run(struct esk_load *load, struct esk_load_result *result,
     }
     wait_for(load, threads, started, ids);
     for (uint32_t i = started; i < count; i++) {
-        eski_load_close(&threads[i]);
+        close_thread(&threads[i]);
     }
     if (err == ESK_OK) {
         err = add_up(load, threads, count, result, error);

@@ -10,6 +10,7 @@
 
 #include "esk/http_client.h"
 #include "esk/latency.h"
+#include <esker/client.h>
 
 #include <stdatomic.h>
 
@@ -34,6 +35,16 @@ struct esk_load {
     const char *consume_path; /* up to and with "partition=" */
     const char *consume_more; /* what follows the offset */
     uint32_t partitions;
+
+    /* Over the binary protocol instead; NULL: HTTP. A connection is a pipeline with in_flight
+     * requests; variants are of records_per_request records each, one behind the other. */
+    const struct esk_client_options *binary;
+    const char *topic;
+    const struct esk_client_record *records;
+    uint32_t max_records; /* consume */
+    uint32_t max_bytes;
+
+    uint32_t in_flight; /* requests of a connection; 1 of HTTP */
 
     atomic_ullong answered; /* so far, for progress */
 };

@@ -5,26 +5,25 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #define INPUT_BYTES (256 * 1024) /* as the thread has */
 
-static void note_error(struct eski_load_thread *thread, struct eski_load_connection *connection,
-                       const char *text, int size) {
+void eski_load_count_error(struct eski_load_thread *thread, const char *text, int size) {
     thread->result.errors++;
     char *first = thread->result.first_error;
     if (!first[0]) {
         snprintf(first, sizeof(thread->result.first_error), "%.*s", size, text);
     }
+}
+
+static void note_error(struct eski_load_thread *thread, struct eski_load_connection *connection,
+                       const char *text, int size) {
+    eski_load_count_error(thread, text, size);
     connection->is_busy = false;
 }
 
 static void drop(struct eski_load_connection *connection) {
-    if (connection->fd >= 0) {
-        close(connection->fd);
-    }
-    connection->fd = -1;
+    esk_http_stream_close(&connection->stream);
 }
 
 static void lose(struct eski_load_thread *thread, struct eski_load_connection *connection,
@@ -38,7 +37,7 @@ static void lose(struct eski_load_thread *thread, struct eski_load_connection *c
 static void send_rest(struct eski_load_thread *thread, struct eski_load_connection *connection) {
     while (connection->out.size) {
         ssize_t count =
-            send(connection->fd, connection->out.data, connection->out.size, MSG_NOSIGNAL);
+            esk_http_stream_send(&connection->stream, connection->out.data, connection->out.size);
         if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
             if (errno == EAGAIN) {
                 return;
@@ -107,6 +106,20 @@ static bool take_consumed(struct eski_load_connection *connection, uint64_t *rec
     return is_any;
 }
 
+void eski_load_count(struct eski_load_thread *thread, uint64_t due_ns, uint64_t now_ns,
+                     uint64_t records, uint64_t bytes) {
+    /* What was due while measuring counts in an open loop, what was answered in a closed one. */
+    uint64_t when = thread->load->rate ? due_ns : now_ns;
+    if (when < thread->measure_ns || when >= thread->end_ns) {
+        return;
+    }
+    thread->last_ns = now_ns;
+    thread->result.requests++;
+    thread->result.records += records;
+    thread->result.bytes += bytes;
+    esk_latency_record(&thread->result.latency, now_ns - due_ns);
+}
+
 static void count_answer(struct eski_load_thread *thread, struct eski_load_connection *connection) {
     const struct esk_load *load = thread->load;
     const struct esk_http_answer *answer = &connection->answer;
@@ -129,21 +142,12 @@ static void count_answer(struct eski_load_thread *thread, struct eski_load_conne
             return;
         }
     }
-    /* What was due while measuring counts in an open loop, what was answered in a closed one. */
-    uint64_t when = load->rate ? connection->due_ns : now;
-    if (when < thread->measure_ns || when >= thread->end_ns) {
-        return;
-    }
-    thread->last_ns = now;
-    thread->result.requests++;
-    thread->result.records += records;
-    thread->result.bytes += bytes;
-    esk_latency_record(&thread->result.latency, now - connection->due_ns);
+    eski_load_count(thread, connection->due_ns, now, records, bytes);
 }
 
 /* false: the connection has no more for now, or is gone. */
 static bool read_once(struct eski_load_thread *thread, struct eski_load_connection *connection) {
-    ssize_t count = recv(connection->fd, thread->input, INPUT_BYTES, 0);
+    ssize_t count = esk_http_stream_receive(&connection->stream, thread->input, INPUT_BYTES);
     if (count < 0 && errno == EINTR) {
         return true;
     }
@@ -175,13 +179,13 @@ static bool read_once(struct eski_load_thread *thread, struct eski_load_connecti
         lose(thread, connection, "an answer that is no HTTP");
         return false;
     }
-    return count == INPUT_BYTES;
+    return connection->stream.session || count == INPUT_BYTES; /* TLS gives it in records */
 }
 
 void eski_load_ready(struct eski_load_thread *thread, struct eski_load_connection *connection) {
     if (connection->is_busy && connection->out.size) {
         send_rest(thread, connection);
     }
-    while (connection->fd >= 0 && read_once(thread, connection)) {
+    while (connection->stream.fd >= 0 && read_once(thread, connection)) {
     }
 }

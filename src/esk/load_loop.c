@@ -20,13 +20,13 @@ static enum esk_err fail(struct eski_load_thread *thread, const char *what) {
 static enum esk_err open_connection(struct eski_load_thread *thread,
                                     struct eski_load_connection *connection) {
     enum esk_err err = esk_http_connect(thread->load->server, thread->load->timeout_ms,
-                                        &connection->fd, &thread->error);
+                                        &connection->stream, &thread->error);
     if (err != ESK_OK) {
         thread->err = err;
         return err;
     }
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLET, .data.ptr = connection};
-    return epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, connection->fd, &event) == 0
+    return epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, connection->stream.fd, &event) == 0
                ? ESK_OK
                : fail(thread, "epoll_ctl");
 }
@@ -46,14 +46,21 @@ static void settle(struct eski_load_thread *thread, struct eski_load_connection 
     }
 }
 
-enum esk_err eski_load_open(struct eski_load_thread *thread) {
-    thread->input = esk_alloc(INPUT_BYTES);
+enum esk_err eski_load_open_epoll(struct eski_load_thread *thread) {
     thread->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     thread->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
     if (thread->epoll_fd < 0 || thread->timer_fd < 0 ||
         epoll_ctl(thread->epoll_fd, EPOLL_CTL_ADD, thread->timer_fd, &event) != 0) {
         return fail(thread, "epoll");
+    }
+    return ESK_OK;
+}
+
+enum esk_err eski_load_open(struct eski_load_thread *thread) {
+    thread->input = esk_alloc(INPUT_BYTES);
+    if (eski_load_open_epoll(thread) != ESK_OK) {
+        return thread->err;
     }
     for (uint32_t i = 0; i < thread->connection_count; i++) {
         struct eski_load_connection *connection = &thread->connections[i];
@@ -70,9 +77,7 @@ enum esk_err eski_load_open(struct eski_load_thread *thread) {
 void eski_load_close(struct eski_load_thread *thread) {
     for (uint32_t i = 0; i < thread->connection_count; i++) {
         struct eski_load_connection *connection = &thread->connections[i];
-        if (connection->fd >= 0) {
-            close(connection->fd);
-        }
+        esk_http_stream_close(&connection->stream);
         esk_buffer_fini(&connection->text);
         esk_http_answer_fini(&connection->answer);
     }
@@ -89,8 +94,7 @@ void eski_load_close(struct eski_load_thread *thread) {
 
 /* --- due requests --- */
 
-/* When the thread's next request is due; 0: at once. The threads take turns. */
-static uint64_t next_due_ns(const struct eski_load_thread *thread) {
+uint64_t eski_load_due_ns(const struct eski_load_thread *thread) {
     const struct esk_load *load = thread->load;
     if (load->rate == 0) {
         return 0;
@@ -100,16 +104,12 @@ static uint64_t next_due_ns(const struct eski_load_thread *thread) {
     return thread->start_ns + (uint64_t)(number * 1000000000 / load->rate);
 }
 
-static bool has_more(const struct eski_load_thread *thread, uint64_t due_ns) {
-    return thread->issued < thread->quota && due_ns < thread->end_ns && thread->err == ESK_OK;
-}
-
 /* Gives due requests to idle connections; returns when it wants to be woken (0: no need). */
 static uint64_t send_due(struct eski_load_thread *thread) {
     uint64_t now = eski_load_now_ns();
     for (;;) {
-        uint64_t due = next_due_ns(thread);
-        if (!has_more(thread, due ? due : now)) {
+        uint64_t due = eski_load_due_ns(thread);
+        if (!eski_load_has_more(thread, due ? due : now)) {
             return 0;
         }
         if (due > now) {
@@ -124,7 +124,7 @@ static uint64_t send_due(struct eski_load_thread *thread) {
         thread->issued++;
         thread->busy++;
         struct eski_load_connection *connection = &thread->connections[index];
-        if (connection->fd < 0 && open_connection(thread, connection) != ESK_OK) {
+        if (connection->stream.fd < 0 && open_connection(thread, connection) != ESK_OK) {
             return 0;
         }
         if (due == 0) {
@@ -135,7 +135,7 @@ static uint64_t send_due(struct eski_load_thread *thread) {
     }
 }
 
-static void set_timer(struct eski_load_thread *thread, uint64_t at_ns) {
+void eski_load_set_timer(struct eski_load_thread *thread, uint64_t at_ns) {
     if (at_ns == thread->timer_ns || at_ns == UINT64_MAX) {
         return;
     }
@@ -161,9 +161,9 @@ static void take_events(struct eski_load_thread *thread, const struct epoll_even
 }
 
 /* Requests that are out, or that were due and never sent, at the end. */
-static void count_unanswered(struct eski_load_thread *thread) {
+void eski_load_count_unanswered(struct eski_load_thread *thread) {
     uint64_t count = thread->busy;
-    while (thread->load->rate && has_more(thread, next_due_ns(thread))) {
+    while (thread->load->rate && eski_load_has_more(thread, eski_load_due_ns(thread))) {
         thread->issued++;
         count++;
     }
@@ -174,7 +174,7 @@ static void count_unanswered(struct eski_load_thread *thread) {
 }
 
 /* A server that is slower than the rate is not waited for without end. */
-static bool is_too_late(const struct eski_load_thread *thread) {
+bool eski_load_is_too_late(const struct eski_load_thread *thread) {
     uint64_t patience_ns = (uint64_t)thread->load->timeout_ms * 1000000;
     return thread->end_ns != UINT64_MAX && eski_load_now_ns() > thread->end_ns + patience_ns;
 }
@@ -183,13 +183,13 @@ void eski_load_loop(struct eski_load_thread *thread) {
     struct epoll_event events[EVENTS_MAX];
     while (thread->err == ESK_OK) {
         uint64_t wake_ns = send_due(thread);
-        uint64_t due = next_due_ns(thread);
-        bool is_over = !has_more(thread, due ? due : eski_load_now_ns());
-        if ((is_over && thread->busy == 0) || is_too_late(thread)) {
+        uint64_t due = eski_load_due_ns(thread);
+        bool is_over = !eski_load_has_more(thread, due ? due : eski_load_now_ns());
+        if ((is_over && thread->busy == 0) || eski_load_is_too_late(thread)) {
             break;
         }
         if (wake_ns) {
-            set_timer(thread, wake_ns);
+            eski_load_set_timer(thread, wake_ns);
         }
         int count = epoll_wait(thread->epoll_fd, events, EVENTS_MAX, (int)thread->load->timeout_ms);
         if (count == 0 && thread->busy) {
@@ -200,5 +200,5 @@ void eski_load_loop(struct eski_load_thread *thread) {
         }
         take_events(thread, events, count);
     }
-    count_unanswered(thread);
+    eski_load_count_unanswered(thread);
 }

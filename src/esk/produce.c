@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* esk produce: lines become records, gathered into requests; a request is sent when it is full or
  * when the input has nothing more to read for now. */
+#include "esk/binary.h"
 #include "esk/commands.h"
 #include "esk/lines.h"
 #include "esk/produce_request.h"
@@ -22,6 +23,7 @@ struct destination {
 
 struct producing {
     struct esk_session *session;
+    struct esk_client *binary; /* NULL: requests go over HTTP */
     struct esk_lines lines;
     struct esk_produce_request request;
     const char *separator; /* NULL: no keys */
@@ -38,6 +40,60 @@ static void show_progress(const struct producing *producing, bool is_last) {
     }
 }
 
+static void count_result(struct producing *producing, uint64_t partition, uint64_t offset) {
+    if (partition < ESK_TOPIC_PARTITIONS_MAX) {
+        struct destination *destination = &producing->destinations[partition];
+        if (destination->records++ == 0) {
+            destination->first_offset = offset;
+        }
+        destination->last_offset = offset;
+    }
+}
+
+static void count_request(struct producing *producing) {
+    producing->records += producing->request.record_count;
+    producing->requests++;
+    show_progress(producing, false);
+}
+
+static int send_binary(struct producing *producing) {
+    const struct esk_produce_request *request = &producing->request;
+    size_t count = request->record_count;
+    struct esk_client_record *records = esk_alloc_zeroed(count, sizeof(*records));
+    struct esk_client_written *written = esk_alloc_zeroed(count, sizeof(*written));
+    struct esk_client_error error;
+    for (size_t i = 0; i < count; i++) {
+        const struct esk_produce_record *record = &request->records[i];
+        const uint8_t *at = request->bytes.data + record->begin;
+        records[i] = (struct esk_client_record){
+            .key = !record->has_key   ? NULL
+                   : record->key_size ? at
+                                      : (const uint8_t *)"",
+            .key_size = record->key_size,
+            .value = at + record->key_size,
+            .value_size = record->value_size,
+            .partition =
+                request->partition < 0 ? ESK_CLIENT_PARTITION_ANY : (int32_t)request->partition,
+            .sequence = ESK_CLIENT_SEQUENCE_NONE,
+        };
+    }
+    const char *topic = producing->session->arguments->arguments[0];
+    int code = ESK_EXIT_DONE;
+    if (esk_client_produce(producing->binary, topic, records, count, written, &error) !=
+        ESK_CLIENT_OK) {
+        code = esk_binary_complain(&error);
+    }
+    for (size_t i = 0; i < count && code == ESK_EXIT_DONE; i++) {
+        count_result(producing, written[i].partition, written[i].offset);
+    }
+    if (code == ESK_EXIT_DONE) {
+        count_request(producing);
+    }
+    free(records);
+    free(written);
+    return code;
+}
+
 static int count_results(struct producing *producing, const struct esk_json_value *root) {
     struct esk_json_value results;
     struct esk_json_value result;
@@ -48,20 +104,18 @@ static int count_results(struct producing *producing, const struct esk_json_valu
     }
     struct esk_json_iterator each = esk_json_each(&results);
     while (esk_json_next_element(&each, &result)) {
-        uint64_t partition = esk_json_field_number(&result, "partition");
-        uint64_t offset = esk_json_field_number(&result, "offset");
-        if (partition < ESK_TOPIC_PARTITIONS_MAX) {
-            struct destination *destination = &producing->destinations[partition];
-            if (destination->records++ == 0) {
-                destination->first_offset = offset;
-            }
-            destination->last_offset = offset;
-        }
+        count_result(producing, esk_json_field_number(&result, "partition"),
+                     esk_json_field_number(&result, "offset"));
     }
-    producing->records += expected;
-    producing->requests++;
-    show_progress(producing, false);
+    count_request(producing);
     return ESK_EXIT_DONE;
+}
+
+static int send_http(struct producing *producing) {
+    struct esk_json_value root;
+    int code = esk_session_call(producing->session, "POST", producing->path,
+                                esk_produce_request_body(&producing->request), &root);
+    return code == ESK_EXIT_DONE ? count_results(producing, &root) : code;
 }
 
 /* Sends what was gathered, if anything was. */
@@ -70,12 +124,7 @@ static int send_request(struct producing *producing) {
     if (count == 0) {
         return ESK_EXIT_DONE;
     }
-    struct esk_json_value root;
-    int code = esk_session_call(producing->session, "POST", producing->path,
-                                esk_produce_request_body(&producing->request), &root);
-    if (code == ESK_EXIT_DONE) {
-        code = count_results(producing, &root);
-    }
+    int code = producing->binary ? send_binary(producing) : send_http(producing);
     if (code != ESK_EXIT_DONE) {
         uint64_t first = producing->records + 1;
         return count == 1
@@ -193,6 +242,9 @@ static int check_options(const struct esk_arguments *arguments) {
             return esk_complain(ESK_EXIT_USAGE, "--header: its name is not UTF-8");
         }
     }
+    if (headers->count && esk_arguments_number(arguments, "binary")) {
+        return esk_complain(ESK_EXIT_USAGE, "--header: the binary protocol has no headers");
+    }
     if (separator && !*separator) {
         return esk_complain(ESK_EXIT_USAGE, "--key-separator: it is empty");
     }
@@ -206,9 +258,14 @@ int esk_produce(struct esk_session *session) {
     if (code != ESK_EXIT_DONE) {
         return code;
     }
+    struct esk_client *binary = NULL;
+    if (esk_arguments_number(arguments, "binary") && !(binary = esk_binary_open(session))) {
+        return ESK_EXIT_FAILED;
+    }
     bool has_partition = esk_arguments_given(arguments, "partition");
     struct producing producing = {
         .session = session,
+        .binary = binary,
         .separator = esk_separator(arguments),
         .path = esk_path("/topics/", arguments->arguments[0], "/produce"),
         .batch = esk_arguments_number(arguments, "batch"),
@@ -229,6 +286,7 @@ int esk_produce(struct esk_session *session) {
     int written = esk_session_flush(session);
     esk_produce_request_fini(&producing.request);
     esk_lines_fini(&producing.lines);
+    esk_client_close(producing.binary);
     free(producing.destinations);
     free(producing.path);
     return code != ESK_EXIT_DONE ? code : written;

@@ -5,6 +5,7 @@
 
 #include "esk/arguments.h"
 #include "esk/http_client.h"
+#include "esk/settings.h"
 #include "wire/json/document.h"
 #include "wire/json/writer.h"
 
@@ -16,6 +17,8 @@ enum esk_exit {
 
 struct esk_session {
     struct esk_arguments *arguments;
+    struct esk_settings settings;
+    struct esk_http_tls tls;
     struct esk_http_server server;
     struct esk_http_client client;
     struct esk_json_document *document; /* the last answer; its values point into it */

@@ -6,7 +6,7 @@
 
 #include "base/memory.h"
 
-#define ESK_TABLE_COLUMNS_MAX 8
+#define ESK_TABLE_COLUMNS_MAX 12
 
 struct esk_table {
     uint32_t columns;

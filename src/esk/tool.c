@@ -21,6 +21,25 @@ static esk_command_function *const functions[ESK_TOOL_COMMAND_COUNT] = {
     [ESK_TOOL_CONSUME] = esk_consume,
     [ESK_TOOL_GROUP_OFFSETS] = esk_group_offsets,
     [ESK_TOOL_GROUP_COMMIT] = esk_group_commit,
+    [ESK_TOOL_TOPIC_TAIL] = esk_topic_tail,
+    [ESK_TOOL_GROUP_LIST] = esk_group_list,
+    [ESK_TOOL_GROUP_DELETE] = esk_group_delete,
+    [ESK_TOOL_KEY_CREATE] = esk_key_create,
+    [ESK_TOOL_KEY_LIST] = esk_key_list,
+    [ESK_TOOL_KEY_REVOKE] = esk_key_revoke,
+    [ESK_TOOL_SCHEMA_REGISTER] = esk_schema_register,
+    [ESK_TOOL_SCHEMA_CHECK] = esk_schema_check,
+    [ESK_TOOL_SCHEMA_LIST] = esk_schema_list,
+    [ESK_TOOL_SCHEMA_SHOW] = esk_schema_show,
+    [ESK_TOOL_SCHEMA_LATEST] = esk_schema_latest,
+    [ESK_TOOL_PRODUCER_LIST] = esk_producer_list,
+    [ESK_TOOL_PRODUCER_FORGET] = esk_producer_forget,
+    [ESK_TOOL_RAFT_LIST] = esk_raft_list,
+    [ESK_TOOL_ADMIN_RUN_RETENTION] = esk_admin_run_retention,
+    [ESK_TOOL_ADMIN_RUN_COMPACTION] = esk_admin_run_compaction,
+    [ESK_TOOL_ADMIN_RESET_OFFSETS] = esk_admin_reset_offsets,
+    [ESK_TOOL_ADMIN_TIERED] = esk_admin_tiered,
+    [ESK_TOOL_ADMIN_CATALOGUE] = esk_admin_catalogue,
     [ESK_TOOL_BENCH_PRODUCE] = esk_bench_produce,
     [ESK_TOOL_BENCH_CONSUME] = esk_bench_consume,
 };
@@ -95,26 +114,42 @@ static int run_none(struct esk_session *session) {
     return ESK_EXIT_USAGE;
 }
 
-static const char *server_url(const struct esk_arguments *arguments) {
-    const char *from_environment = getenv("ESK_SERVER");
-    if (!esk_arguments_given(arguments, "server") && from_environment && *from_environment) {
-        return from_environment;
+/* Sets up how the broker is reached. */
+static enum esk_err prepare(struct esk_session *session, struct esk_error *error) {
+    const struct esk_settings *settings = &session->settings;
+    enum esk_err err = esk_settings_init(&session->settings, session->arguments, error);
+    if (err == ESK_OK) {
+        err = esk_http_server_parse(&session->server, settings->server, error);
+        if (err != ESK_OK) {
+            esk_wrap(error, "--server");
+            return err;
+        }
+        session->server.key = settings->key;
     }
-    return esk_arguments_text(arguments, "server");
+    if (err == ESK_OK && session->server.is_secure) {
+        err = esk_http_tls_init(&session->tls, settings->ca, settings->cert, settings->cert_key,
+                                settings->insecure, error);
+        session->server.tls = &session->tls;
+    }
+    return err;
 }
 
 static int run_command(struct esk_session *session) {
     const struct esk_arguments *arguments = session->arguments;
     struct esk_error error;
-    if (esk_http_server_parse(&session->server, server_url(arguments), &error) != ESK_OK) {
-        return esk_complain(ESK_EXIT_USAGE, "--server %s", error.text);
+    int code;
+    if (prepare(session, &error) != ESK_OK) {
+        code = esk_complain(ESK_EXIT_USAGE, "%s", error.text);
+    } else {
+        esk_http_client_init(&session->client, &session->server,
+                             (uint32_t)session->settings.timeout_ms);
+        session->document = esk_json_document_create();
+        code = functions[arguments->command - esk_tool_commands](session);
+        esk_json_document_destroy(session->document);
+        esk_http_client_fini(&session->client);
     }
-    esk_http_client_init(&session->client, &session->server,
-                         (uint32_t)esk_arguments_number(arguments, "timeout"));
-    session->document = esk_json_document_create();
-    int code = functions[arguments->command - esk_tool_commands](session);
-    esk_json_document_destroy(session->document);
-    esk_http_client_fini(&session->client);
+    esk_http_tls_fini(&session->tls);
+    esk_settings_fini(&session->settings);
     return code;
 }
 

@@ -71,10 +71,10 @@ def own_files():
 
 
 @pytest.mark.parametrize("words, expected", [
-    (["pro"], {"produce"}),
+    (["pro"], {"produce", "producer"}),
     (["help", "gro"], {"group"}),
-    (["help", "group", ""], {"offsets", "commit"}),
-    (["topic", ""], {"create", "list", "describe", "config", "delete"}),
+    (["help", "group", ""], {"list", "offsets", "commit", "delete"}),
+    (["topic", ""], {"create", "list", "describe", "config", "delete", "tail"}),
     (["topic", "create", "--part"], {"--partitions"}),
     (["consume", "orders", "--enc"], {"--encoding"}),
     (["consume", "--encoding", ""], {"utf8", "base64", "raw"}),
