@@ -23,6 +23,7 @@
     X(SEGMENT_TAKES_UNDURABLE, "segments take entries that are not durable yet")                   \
     X(CHECKPOINT_TAKES_UNDURABLE, "a checkpoint covers entries whose segment is not durable yet")  \
     X(COMMIT_BEFORE_DURABLE, "a group's commit is answered before it is durable")                  \
+    X(ASSIGNMENT_BEFORE_DURABLE, "a group's assignment is told before it is durable")              \
     X(SEGMENTS_NOT_CUT, "recovery takes segments as they are, not as the checkpoint has them")     \
     X(CLEANING_ABOVE_CHECKPOINT, "compaction and retention go beyond the last checkpoint")         \
     X(COMPACTION_UNSYNCED, "a segment that was written anew counts before it is synced")           \
@@ -63,6 +64,7 @@
     X(BALLAST_USED, "the ballast makes room for apply")                                            \
     X(RELAXED_FLUSH, "an answer waits for the write only")                                         \
     X(TOPIC_DELETED, "the files of a deleted topic are gone")                                      \
+    X(MEMBER_EXPIRED, "a silent member of a group is removed")                                     \
     X(SHARDS_CHANGED, "a start lays partitions out over another number of shards")                 \
     X(PRODUCERS_SNAPSHOT, "a checkpoint stores windows of producers")                              \
     X(PRODUCERS_SNAPSHOT_USED, "recovery loads windows of producers")                              \

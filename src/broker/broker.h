@@ -135,11 +135,14 @@ struct esk_offset_commit {
     struct esk_slice topic;
     uint32_t partition;
     uint64_t offset;
+    uint64_t owner; /* of the caller's key; 0: anonymous */
+    bool admin;
     void (*done)(struct esk_offset_commit *commit, enum esk_err err);
     struct esk_error error;
     void *internal;
 };
-/* Durable when done. ESK_ERR_NOT_FOUND: unknown topic or partition. */
+/* Durable when done. ESK_ERR_NOT_FOUND: unknown topic or partition. ESK_ERR_FORBIDDEN: the group
+ * belongs to another key; it becomes the caller's when it is nobody's. */
 void esk_broker_offset_commit(struct esk_broker_shard *shard, struct esk_offset_commit *commit);
 
 struct esk_offset_view {
@@ -149,7 +152,9 @@ struct esk_offset_view {
 };
 struct esk_offset_fetch {
     struct esk_slice group;
-    struct esk_slice topic;          /* size 0: all */
+    struct esk_slice topic; /* size 0: all */
+    uint64_t owner;         /* as of a commit */
+    bool admin;
     const struct esk_caller *caller; /* whose readable topics are shown; NULL: all */
     void (*done)(struct esk_offset_fetch *fetch, enum esk_err err);
     /* out: sorted by topic, then partition; freed by esk_offset_fetch_fini. Empty: no commits. */

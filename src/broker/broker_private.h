@@ -21,6 +21,7 @@ struct esk_broker_shard {
     struct esk_shard *log;
     struct esk_catalogue catalogue; /* shard 0: group 0's machine; else a copy */
     struct esk_offsets **offsets;   /* by offset partition; NULL where another shard owns it */
+    struct eski_coordinator *coordinator; /* of the groups in them */
     atomic_uint_fast64_t memory_used; /* of requests: memory.c, as the next five */
     struct esk_link memory_lines[ESK_MEMORY_KINDS];
     atomic_uint memory_held[ESK_MEMORY_KINDS]; /* claims that are granted */

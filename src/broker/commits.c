@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Committed offsets: written and read in the shard that owns the group's offset partition. Names of
  * topics are translated in the client's shard, whose copy of the catalogue decides what exists. */
-#include "broker/broker_private.h"
 #include "broker/caller.h"
+#include "broker/membership_private.h"
 
+#include "base/mutation.h"
 #include "model/names.h"
 
 #include <stdlib.h>
@@ -16,23 +17,56 @@ struct commit_job {
     struct esk_broker_shard *home;
     struct esk_broker_shard *owner;
     struct esk_offset_commit *commit;
+    struct eski_claim claim;
     uint64_t topic;
     uint64_t group_id;
     struct esk_block *payload;
     struct esk_submit submit;
+    bool claim_again; /* the group is nobody's any more */
     enum esk_err err;
 };
 
-static void commit_back(struct esk_mail *mail) {
-    struct commit_job *job = ESK_CONTAINER(mail, struct commit_job, mail);
+static void commit_run(struct esk_mail *mail);
+
+static void commit_end(struct commit_job *job) {
     struct esk_offset_commit *commit = job->commit;
     enum esk_err err = job->err;
     if (err != ESK_OK && commit->error.code != err) {
         eski_explain(err, &commit->error);
     }
     eski_end(job->home);
+    esk_block_release(job->payload);
     free(job);
     commit->done(commit, err);
+}
+
+static void claimed(struct eski_claim *claim, enum esk_err err) {
+    struct commit_job *job = ESK_CONTAINER(claim, struct commit_job, claim);
+    if (err != ESK_OK) {
+        job->err = err;
+        job->commit->error = claim->change.error;
+        commit_end(job);
+        return;
+    }
+    eski_post(job->owner, &job->mail, commit_run);
+}
+
+static void claim_first(struct commit_job *job) {
+    job->claim.group = job->commit->group;
+    job->claim.owner = job->commit->owner;
+    job->claim.admin = job->commit->admin;
+    job->claim.done = claimed;
+    eski_claim_start(job->home, &job->claim);
+}
+
+static void commit_back(struct esk_mail *mail) {
+    struct commit_job *job = ESK_CONTAINER(mail, struct commit_job, mail);
+    if (job->claim_again) {
+        job->claim_again = false;
+        claim_first(job);
+        return;
+    }
+    commit_end(job);
 }
 
 static void commit_done(struct esk_submit *submit, enum esk_err err) {
@@ -41,22 +75,53 @@ static void commit_done(struct esk_submit *submit, enum esk_err err) {
     eski_post(job->home, &job->mail, commit_back);
 }
 
+/* What the owner of the offset partition sees, which may be newer than what the client's did. */
+static enum esk_err check_here(struct commit_job *job) {
+    const struct esk_broker_shard *shard = job->owner;
+    const struct esk_offset_commit *commit = job->commit;
+    const struct esk_topic *topic = esk_catalogue_topic(&shard->catalogue, job->topic);
+    if (topic == NULL || topic->deleted) { /* else it might come behind the drop of its commits */
+        return ESK_ERR_NOT_FOUND;
+    }
+    enum eski_ownership ownership =
+        eski_group_ownership(shard, commit->group, commit->owner, commit->admin);
+    job->claim_again = ownership == ESKI_UNOWNED;
+    return ownership == ESKI_FOREIGN ? eski_foreign_group(commit->group, &job->commit->error)
+                                     : ESK_OK;
+}
+
 static void commit_run(struct esk_mail *mail) {
     struct commit_job *job = ESK_CONTAINER(mail, struct commit_job, mail);
-    const struct esk_topic *topic = esk_catalogue_topic(&job->owner->catalogue, job->topic);
-    if (topic == NULL || topic->deleted) { /* else it might come behind the drop of its commits */
-        esk_block_release(job->payload);
-        job->err = ESK_ERR_NOT_FOUND;
+    if (eski_membership_hold(job->owner, job->commit->group, mail)) {
+        return;
+    }
+    job->err = check_here(job);
+    if (job->err != ESK_OK || job->claim_again) {
         eski_post(job->home, mail, commit_back);
         return;
     }
     job->submit = (struct esk_submit){
         .kind = ESK_ENTRY_OFFSETS,
-        .strict = true,
+        .strict = !ESK_MUTATED(COMMIT_BEFORE_DURABLE),
         .block = job->payload,
         .done = commit_done,
     };
+    job->payload = NULL;
     esk_partition_submit(esk_shard_find(job->owner->log, job->group_id), &job->submit);
+}
+
+/* Here: what needs no coordinator. */
+static enum esk_err check_commit(struct esk_offset_commit *commit, enum eski_ownership ownership,
+                                 const struct esk_topic *topic) {
+    enum esk_err err = esk_id_check(commit->group, "group", &commit->error);
+    if (err == ESK_OK && ownership == ESKI_FOREIGN) {
+        err = eski_foreign_group(commit->group, &commit->error);
+    } else if (err == ESK_OK && topic == NULL) {
+        err = eski_unknown_topic(commit->topic, &commit->error);
+    } else if (err == ESK_OK && commit->partition >= topic->partition_count) {
+        err = eski_unknown_partition(commit->topic, commit->partition, &commit->error);
+    }
+    return err;
 }
 
 void esk_broker_offset_commit(struct esk_broker_shard *shard, struct esk_offset_commit *commit) {
@@ -66,14 +131,10 @@ void esk_broker_offset_commit(struct esk_broker_shard *shard, struct esk_offset_
     eski_begin(shard);
     commit->error.code = ESK_OK;
     const struct esk_topic *topic = eski_serving_topic(shard, commit->topic);
-    enum esk_err err = esk_id_check(commit->group, "group", &commit->error);
-    if (err == ESK_OK && topic == NULL) {
-        err = eski_unknown_topic(commit->topic, &commit->error);
-    } else if (err == ESK_OK && commit->partition >= topic->partition_count) {
-        err = eski_unknown_partition(commit->topic, commit->partition, &commit->error);
-    }
-    if (err != ESK_OK) {
-        job->err = err;
+    enum eski_ownership ownership =
+        eski_group_ownership(shard, commit->group, commit->owner, commit->admin);
+    job->err = check_commit(commit, ownership, topic);
+    if (job->err != ESK_OK) {
         eski_post(shard, &job->mail, commit_back);
         return;
     }
@@ -83,6 +144,10 @@ void esk_broker_offset_commit(struct esk_broker_shard *shard, struct esk_offset_
     job->group_id = ESK_FIRST_OFFSET_GROUP +
                     esk_offsets_partition(commit->group, shard->broker->options.offset_partitions);
     job->owner = eski_owner(shard->broker, job->group_id);
+    if (ownership == ESKI_UNOWNED) {
+        claim_first(job);
+        return;
+    }
     eski_post(job->owner, &job->mail, commit_run);
 }
 
@@ -152,6 +217,10 @@ void esk_broker_offset_fetch(struct esk_broker_shard *shard, struct esk_offset_f
     job->fetch = fetch;
     eski_begin(shard);
     job->err = esk_id_check(fetch->group, "group", &fetch->error);
+    if (job->err == ESK_OK &&
+        eski_group_ownership(shard, fetch->group, fetch->owner, fetch->admin) == ESKI_FOREIGN) {
+        job->err = eski_foreign_group(fetch->group, &fetch->error);
+    }
     if (job->err != ESK_OK) {
         eski_post(shard, &job->mail, fetch_back);
         return;

@@ -2,8 +2,8 @@
 /* A scrape: the figures of all partitions and groups are gathered shard by shard, then written
  * family by family, a bounded number of each a turn, so that ten thousand partitions stall nobody.
  */
-#include "broker/broker_private.h"
 #include "broker/keys.h"
+#include "broker/membership_private.h"
 
 #include "observe/exposition.h"
 #include "security/usage.h"
@@ -39,6 +39,7 @@ struct job {
     struct commit_row *commits;
     size_t commit_count;
     size_t commit_capacity;
+    struct esk_buffer rebalances; /* samples of groups, as text */
     struct esk_key_list keys;
     uint32_t shard; /* being visited */
     size_t next;    /* row, commit or key */
@@ -114,6 +115,7 @@ static void finish(struct job *job) {
     free(job->names);
     free(job->rows);
     free(job->commits);
+    esk_buffer_fini(&job->rebalances);
     esk_key_list_fini(&job->keys);
     esk_u64_map_fini(&job->first_rows);
     eski_end(job->home);
@@ -234,6 +236,8 @@ static void write_run(struct esk_mail *mail) {
     }
     write_commits(job, false);
     write_commits(job, true);
+    esk_metrics_family(out, ESK_METRIC_GROUP_REBALANCES_TOTAL);
+    esk_buffer_append(out, job->rebalances.data, job->rebalances.size);
     if (sees_all(job)) {
         write_rest(job);
     }
@@ -242,13 +246,19 @@ static void write_run(struct esk_mail *mail) {
 
 /* --- gathering --- */
 
-static void add_group(void *context, struct esk_slice group, const struct esk_committed *commits,
-                      size_t count) {
+static bool sees_group(const struct job *job, struct esk_slice group) {
+    const struct esk_owners *owners =
+        &job->home->broker->shards[job->shard].catalogue.owners; /* the present loop's */
+    return sees_all(job) || esk_caller_owns(job->scrape->caller, esk_owners_find(owners, group));
+}
+
+static void add_group(void *context, const struct esk_consumer_group *state) {
     struct job *job = context;
-    if (!sees_all(job)) { /* whose a group is is not known yet */
+    struct esk_slice group = esk_consumer_group_name(state);
+    if (!sees_group(job, group)) {
         return;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < state->commit_count; i++) {
         if (job->commit_count == job->commit_capacity) {
             job->commit_capacity = job->commit_capacity == 0 ? 64 : 2 * job->commit_capacity;
             job->commits =
@@ -256,8 +266,21 @@ static void add_group(void *context, struct esk_slice group, const struct esk_co
         }
         char *copy = esk_alloc(group.size);
         memcpy(copy, group.data, group.size);
-        job->commits[job->commit_count++] = (struct commit_row){copy, group.size, commits[i]};
+        job->commits[job->commit_count++] = (struct commit_row){copy, group.size, state->commits[i]};
     }
+}
+
+static void add_rebalances(void *context, struct esk_slice group, uint64_t count) {
+    struct job *job = context;
+    if (!sees_group(job, group)) {
+        return;
+    }
+    struct esk_buffer labels;
+    esk_buffer_init(&labels);
+    esk_metrics_labels(&labels, ESK_METRIC_GROUP_REBALANCES_TOTAL, &group);
+    esk_metrics_sample(&job->rebalances, ESK_METRIC_GROUP_REBALANCES_TOTAL,
+                       esk_buffer_slice(&labels), count);
+    esk_buffer_fini(&labels);
 }
 
 static void visit_run(struct esk_mail *mail);
@@ -294,6 +317,7 @@ static void visit_run(struct esk_mail *mail) {
             esk_offsets_each(shard->offsets[i], add_group, job);
         }
     }
+    eski_membership_each(shard, add_rebalances, job);
     visit_next(job);
 }
 
@@ -352,6 +376,7 @@ void esk_broker_metrics(struct esk_broker_shard *shard, struct esk_metrics_scrap
     job->scrape = scrape;
     eski_begin(shard);
     esk_u64_map_init(&job->first_rows);
+    esk_buffer_init(&job->rebalances);
     list_rows(job);
     list_keys(job);
     eski_post(&shard->broker->shards[0], &job->mail, visit_run);

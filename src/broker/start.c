@@ -8,6 +8,7 @@
 #include "broker/broker_private.h"
 #include "broker/layout.h"
 #include "broker/producers_private.h"
+#include "broker/membership_private.h"
 
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -233,6 +234,7 @@ static void shards_create(struct esk_broker *broker, uint32_t count) {
         shard->offsets = esk_alloc_zeroed(options->offset_partitions, sizeof(struct esk_offsets *));
         esk_list_init(&shard->changes);
         eski_memory_start(shard);
+        eski_membership_init(shard);
         esk_catalogue_init(&shard->catalogue, ESK_FIRST_OFFSET_GROUP + options->offset_partitions);
         esk_keys_share(&shard->catalogue.keys, broker->usages);
     }
@@ -251,6 +253,7 @@ static void shards_destroy(struct esk_broker *broker) {
             }
         }
         free(shard->offsets);
+        eski_membership_fini(shard);
         esk_metrics_destroy(shard->metrics);
         free(shard->journal_folder);
         eski_token_cache_destroy(shard->token_cache);
@@ -421,6 +424,7 @@ static void serve_run(struct esk_mail *mail) {
         eski_producers_start(shard);
     }
     eski_cleaning_start(shard);
+    eski_membership_serve(shard);
     atomic_fetch_sub(&shard->broker->waiting, 1);
 }
 
@@ -604,6 +608,7 @@ static void drain_run(struct esk_mail *mail) {
     shard->stopping = true;
     eski_cleaning_stop(shard);
     esk_timer_stop(shard->loop, &shard->producers_timer);
+    eski_membership_stop(shard);
     esk_shard_end_waits(shard->log);
     atomic_fetch_add(&shard->broker->operations, shard->operations);
     atomic_fetch_add(&shard->broker->full, !esk_shard_has_space(shard->log));

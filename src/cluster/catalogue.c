@@ -54,6 +54,7 @@ void esk_catalogue_fini(struct esk_catalogue *catalogue) {
     }
     esk_map_fini(&catalogue->by_name);
     esk_u64_map_fini(&catalogue->by_id);
+    esk_owners_fini(&catalogue->owners);
     esk_producers_fini(&catalogue->producers);
     esk_keys_fini(&catalogue->keys);
     esk_schemas_fini(&catalogue->schemas);
@@ -156,6 +157,10 @@ static enum esk_err apply_change(struct esk_catalogue *catalogue,
     case ESK_CATALOGUE_NEXT_GROUP:
         catalogue->next_group = change->next_group.next_group;
         return ESK_OK;
+    case ESK_CATALOGUE_GROUP_OWNED:
+        return esk_owners_apply_owned(&catalogue->owners, &change->group_owned, error);
+    case ESK_CATALOGUE_GROUP_RELEASED:
+        return esk_owners_apply_released(&catalogue->owners, change->group_released.group, error);
     case ESK_CATALOGUE_PRODUCER_BLOCK:
     case ESK_CATALOGUE_PRODUCER_IDS:
     case ESK_CATALOGUE_PRODUCER_CREATED:
@@ -267,6 +272,7 @@ static void machine_snapshot(struct esk_machine *machine,
     emit(context, esk_buffer_slice(&payload));
     esk_buffer_fini(&payload);
     free(topics);
+    esk_owners_snapshot(&catalogue->owners, emit, context);
     esk_producers_snapshot(&catalogue->producers, emit, context);
     esk_keys_snapshot(&catalogue->keys, emit, context);
     esk_schemas_snapshot(&catalogue->schemas, emit, context);
@@ -281,6 +287,7 @@ void esk_catalogue_init(struct esk_catalogue *catalogue, uint64_t first_topic_gr
     };
     esk_map_init(&catalogue->by_name);
     esk_u64_map_init(&catalogue->by_id);
+    esk_owners_init(&catalogue->owners);
     esk_producers_init(&catalogue->producers);
     esk_keys_init(&catalogue->keys);
     esk_schemas_init(&catalogue->schemas);

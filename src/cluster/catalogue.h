@@ -8,8 +8,9 @@
 
 #include "base/map.h"
 #include "cluster/keys.h"
-#include "cluster/producers.h"
+#include "cluster/owners.h"
 #include "cluster/schemas.h"
+#include "cluster/producers.h"
 #include "model/entries.h"
 #include "model/topic_config.h"
 #include "partition/partition.h"
@@ -44,6 +45,7 @@ struct esk_catalogue {
     struct esk_map by_name;     /* live topics */
     struct esk_u64_map by_id;   /* all */
     uint64_t next_group;
+    struct esk_owners owners;
     struct esk_producers producers;
     struct esk_keys keys;
     struct esk_schemas schemas;

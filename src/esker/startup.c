@@ -135,6 +135,7 @@ static enum esk_err start_broker(struct startup *startup, struct esk_error *erro
     options.fetch_bytes_max = number(startup, ESK_OPTION_MAX_FETCH_BYTES);
     options.retention_interval_ms = number(startup, ESK_OPTION_RETENTION_INTERVAL);
     options.compaction_interval_ms = number(startup, ESK_OPTION_COMPACTION_INTERVAL);
+    options.member_timeout_ms = number(startup, ESK_OPTION_COORD_MEMBER_TIMEOUT);
     options.auth_required = asks_for_keys(startup);
     options.failed = on_broker_failed;
     return esk_broker_start(&options, &startup->broker, error);

@@ -131,6 +131,11 @@ static void every_kind_goes_there_and_back_and_nothing_else_passes(void **state)
     check("catalogue.key_revoked");
     check("offsets.offset_committed");
     check("offsets.topic_dropped");
+    check("catalogue.group_owned");
+    check("catalogue.group_released");
+    check("offsets.group_assigned");
+    check("offsets.group_deleted");
+    check("offsets.commits_reset");
 }
 
 int main(void) {

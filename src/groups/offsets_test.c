@@ -2,6 +2,8 @@
 /* Committed offsets as a state machine, and where groups live. */
 #include "groups/offsets.h"
 
+#include "groups/edit.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -81,6 +83,25 @@ static void a_dropped_topic_takes_its_commits_and_empty_groups_along(void **stat
     assert_int_equal(offsets->groups.count, 0);
 }
 
+/* Two members of two topics, each with half. */
+static struct esk_membership example(void) {
+    struct esk_membership membership = {0};
+    struct esk_group_topic topics[] = {{20, 4, NULL}, {30, 3, NULL}};
+    struct esk_group_edit edits[] = {
+        {.join = true, .fresh_id = 7, .owner = 1, .topics = topics, .topic_count = 2},
+        {.join = true, .fresh_id = 5, .owner = 2, .topics = topics, .topic_count = 1}};
+    const struct esk_membership nobody = {0};
+    assert_true(esk_membership_edit(&nobody, edits, 2, &membership));
+    return membership;
+}
+
+static void assign(struct esk_offsets *offsets, const char *group, uint64_t generation,
+                   const struct esk_membership *membership) {
+    assert_int_equal(
+        apply(offsets, esk_offsets_assign_payload(esk_slice_text(group), generation, membership)),
+        ESK_OK);
+}
+
 static void collect(void *context, struct esk_slice payload) {
     struct esk_buffer *buffer = context;
     esk_buffer_u32(buffer, (uint32_t)payload.size);
@@ -97,6 +118,10 @@ static void a_snapshot_makes_the_same_state_whatever_the_order_of_commits(void *
         snprintf(name, sizeof(name), "g%u", i * 7 % 30);
         commit(offsets, name, 17 + i % 5, i % 11, i);
     }
+    struct esk_membership membership = example();
+    assign(offsets, "g3", 12, &membership);
+    assign(offsets, "members only", 2, &membership);
+    esk_membership_fini(&membership);
     esk_buffer_init(&first);
     offsets->machine.ops->snapshot(&offsets->machine, collect, &first);
     struct esk_reader reader = esk_reader(esk_buffer_slice(&first));
@@ -104,13 +129,109 @@ static void a_snapshot_makes_the_same_state_whatever_the_order_of_commits(void *
         struct esk_slice payload = esk_read_bytes(&reader, esk_read_u32(&reader));
         assert_int_equal(apply(&again, esk_block_copy(payload)), ESK_OK);
     }
-    assert_int_equal(again.groups.count, 30);
+    assert_int_equal(again.groups.count, 31);
     esk_buffer_init(&second);
     again.machine.ops->snapshot(&again.machine, collect, &second);
     assert_true(esk_slice_equal(esk_buffer_slice(&first), esk_buffer_slice(&second)));
     esk_buffer_fini(&first);
     esk_buffer_fini(&second);
     esk_offsets_fini(&again);
+}
+
+static void a_rebalance_is_the_state_and_generations_only_grow(void **state) {
+    struct esk_offsets *offsets = *state;
+    struct esk_membership membership = example();
+    assign(offsets, "g", 1, &membership);
+    const struct esk_consumer_group *group = esk_offsets_group(offsets, esk_slice_text("g"));
+    assert_int_equal(group->generation, 1);
+    assert_int_equal(group->membership.member_count, 2);
+    assert_int_equal(group->membership.members[0].id, 5);
+    assert_int_equal(group->membership.members[1].owner, 1);
+    assert_memory_equal(group->membership.topics[1].owners, membership.topics[1].owners, 6);
+    assign(offsets, "g", 1, &membership); /* decided before something else raised it */
+    assert_int_equal(group->generation, 2);
+    const struct esk_membership nobody = {0};
+    assign(offsets, "g", 3, &nobody);
+    assert_int_equal(group->generation, 3);
+    assert_int_equal(group->membership.member_count, 0);
+    assert_int_equal(apply(offsets, esk_offsets_delete_payload(esk_slice_text("g"))), ESK_OK);
+    assert_null(esk_offsets_group(offsets, esk_slice_text("g")));
+    assert_int_equal(apply(offsets, esk_offsets_delete_payload(esk_slice_text("g"))), ESK_OK);
+    esk_membership_fini(&membership);
+}
+
+static void a_dropped_topic_leaves_memberships_and_raises_the_generation(void **state) {
+    struct esk_offsets *offsets = *state;
+    struct esk_membership membership = example();
+    assign(offsets, "g", 4, &membership);
+    assert_int_equal(apply(offsets, esk_offsets_drop_payload(20)), ESK_OK);
+    const struct esk_consumer_group *group = esk_offsets_group(offsets, esk_slice_text("g"));
+    assert_int_equal(group->generation, 5);
+    assert_int_equal(group->membership.topic_count, 1);
+    assert_int_equal(group->membership.members[0].topic_count, 0);
+    assert_int_equal(group->membership.members[1].topic_count, 1);
+    assert_int_equal(group->membership.members[1].topics[0], 0);
+    assert_int_equal(apply(offsets, esk_offsets_drop_payload(20)), ESK_OK);
+    assert_int_equal(group->generation, 5);
+    esk_membership_fini(&membership);
+}
+
+static void a_reset_moves_the_commits_of_one_topic(void **state) {
+    struct esk_offsets *offsets = *state;
+    const uint64_t starts[] = {3, 0, 9};
+    commit(offsets, "a", 20, 0, 100);
+    commit(offsets, "a", 20, 2, 100);
+    commit(offsets, "a", 21, 0, 100);
+    commit(offsets, "b", 20, 2, 1);
+    assert_int_equal(apply(offsets, esk_offsets_reset_payload(20, starts, 3)), ESK_OK);
+    expect(offsets, "a", (struct esk_committed[]){{20, 0, 3}, {20, 2, 9}, {21, 0, 100}}, 3);
+    expect(offsets, "b", (struct esk_committed[]){{20, 2, 9}}, 1);
+    assert_true(esk_consumer_group_reads(esk_offsets_group(offsets, esk_slice_text("a")), 21));
+    assert_false(esk_consumer_group_reads(esk_offsets_group(offsets, esk_slice_text("b")), 21));
+}
+
+static void check_there_and_back(const struct esk_membership *membership) {
+    struct esk_membership read;
+    struct esk_buffer bytes, again;
+    esk_buffer_init(&bytes);
+    esk_buffer_init(&again);
+    esk_membership_encode(membership, &bytes);
+    assert_int_equal(esk_membership_decode(esk_buffer_slice(&bytes), &read, NULL), ESK_OK);
+    esk_membership_encode(&read, &again);
+    assert_true(esk_slice_equal(esk_buffer_slice(&bytes), esk_buffer_slice(&again)));
+    esk_membership_fini(&read);
+    esk_buffer_fini(&bytes);
+    esk_buffer_fini(&again);
+}
+
+/* Every cut of valid bytes, and every byte changed: refused, or a membership that goes there and
+ * back (integers may be written longer than they need be). */
+static void a_membership_that_cannot_be_is_refused(void **state) {
+    (void)state;
+    struct esk_membership membership = example();
+    struct esk_buffer bytes;
+    esk_buffer_init(&bytes);
+    esk_membership_encode(&membership, &bytes);
+    check_there_and_back(&membership);
+    esk_membership_fini(&membership);
+    for (size_t size = 0; size < bytes.size; size++) {
+        struct esk_block *cut = esk_block_copy(esk_slice(bytes.data, size));
+        assert_int_equal(esk_membership_decode(esk_slice(cut->data, size), &membership, NULL),
+                         ESK_ERR_CORRUPT);
+        esk_block_release(cut);
+    }
+    for (size_t at = 0; at < bytes.size; at++) {
+        for (unsigned value = 0; value < 256; value++) {
+            uint8_t before = bytes.data[at];
+            bytes.data[at] = (uint8_t)value;
+            if (esk_membership_decode(esk_buffer_slice(&bytes), &membership, NULL) == ESK_OK) {
+                check_there_and_back(&membership);
+                esk_membership_fini(&membership);
+            }
+            bytes.data[at] = before;
+        }
+    }
+    esk_buffer_fini(&bytes);
 }
 
 static void a_group_without_a_valid_name_is_refused(void **state) {
@@ -153,6 +274,10 @@ int main(void) {
         TEST(the_last_commit_counts_also_a_lower_one),
         TEST(a_dropped_topic_takes_its_commits_and_empty_groups_along),
         TEST(a_snapshot_makes_the_same_state_whatever_the_order_of_commits),
+        TEST(a_rebalance_is_the_state_and_generations_only_grow),
+        TEST(a_dropped_topic_leaves_memberships_and_raises_the_generation),
+        TEST(a_reset_moves_the_commits_of_one_topic),
+        TEST(a_membership_that_cannot_be_is_refused),
         TEST(a_group_without_a_valid_name_is_refused),
         TEST(a_group_lives_where_fnv1a_of_its_name_says),
     };

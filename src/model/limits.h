@@ -39,12 +39,12 @@
 #define ESK_FETCH_WAIT_MS_MAX 30000               /* product, Consume */
 
 /* Groups and producers. */
-#define ESK_OFFSET_PARTITIONS 16        /* architecture 6: of the internal topic, by group name */
-#define ESK_MEMBER_TOPICS_MAX 100       /* product, Join */
-#define ESK_GROUP_MEMBERS_MAX 2000      /* of one group; its rebalance is one entry */
+#define ESK_OFFSET_PARTITIONS 16         /* architecture 6: of the internal topic, by group name */
+#define ESK_MEMBER_TOPICS_MAX 100        /* product, Join */
+#define ESK_GROUP_MEMBERS_MAX 2000       /* of one group; its rebalance is one entry */
 #define ESK_GROUP_PARTITIONS_MAX 2000000 /* likewise: of all topics that its members read */
-#define ESK_PRODUCERS_PER_KEY_MAX 10000 /* spec, Idempotent producers */
-#define ESK_SEQUENCE_WINDOW 128         /* spec, Idempotent producers: retries recognised */
+#define ESK_PRODUCERS_PER_KEY_MAX 10000  /* spec, Idempotent producers */
+#define ESK_SEQUENCE_WINDOW 128          /* spec, Idempotent producers: retries recognised */
 #define ESK_PRODUCER_IDLE_MS_MAX 604800000 /* spec, Idempotent producers: 7 days */
 #define ESK_PRODUCER_ID_BLOCK 1000         /* product, The Kafka door */
 

@@ -386,6 +386,12 @@ static void tick(struct esk_timer *timer) {
         case BC_COMMITTER:
             do_commit(client);
             break;
+        case BC_MEMBER:
+            be_act(client);
+            break;
+        case BC_WRITER:
+            bw_act(client, client->writer);
+            break;
         }
     }
     again(client);

@@ -4,12 +4,13 @@
 #ifndef ESK_SIM_BROKER_CLIENTS_H
 #define ESK_SIM_BROKER_CLIENTS_H
 
+#include "broker_members.h"
 #include "broker_model.h"
 
 #define BC_SHARDS 3
 #define BC_CLIENTS 8
 
-enum bc_kind { BC_PRODUCER, BC_CONSUMER, BC_ADMIN, BC_COMMITTER };
+enum bc_kind { BC_PRODUCER, BC_CONSUMER, BC_ADMIN, BC_COMMITTER, BC_MEMBER, BC_WRITER };
 
 struct bs;
 struct bc_client {
@@ -29,6 +30,9 @@ struct bc_client {
 struct bs {
     struct sim_run *run;
     struct bm_model model;
+    struct be_model members;
+    struct bw_writer writers[BW_WRITERS];
+    bool forgetful; /* producers go soon: then nobody relies on them */
     uint32_t client_ids;
     unsigned in_flight; /* operations without an answer */
     /* of this life */

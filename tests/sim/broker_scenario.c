@@ -87,7 +87,9 @@ static void start_clients(struct bs *bs) {
         uint32_t shard = (uint32_t)sim_below(random, bs->options.shard_count);
         enum bc_kind kind = i == 0 ? BC_ADMIN : i == 1 ? BC_PRODUCER : BC_CONSUMER;
         if (i > 2) {
-            kind = sim_one_in(random, 3) ? BC_COMMITTER : BC_PRODUCER;
+            kind = sim_one_in(random, 3)   ? BC_COMMITTER
+                   : sim_one_in(random, 2) ? BC_MEMBER
+                                           : BC_PRODUCER;
         }
         *client = (struct bc_client){.bs = bs, .kind = kind, .id = ++bs->client_ids};
         client->shard = esk_broker_shard(bs->broker, shard);
@@ -188,6 +190,11 @@ static void draw_options(struct life *life) {
     bs->options.memory_bytes = shards * sim_between(random, 100000, 400000);
     bs->options.record_bytes_max = 16384;
     bs->options.retention_interval_ms = sim_scaled(random, 1000);
+    bs->options.producer_interval_ms = sim_scaled(random, 1000);
+    if (bs->forgetful) {
+        bs->options.producer_idle_ms = sim_scaled(random, 1000);
+    }
+    bs->options.member_timeout_ms = 20 + sim_scaled(random, 2000);
     bs->options.journal_file_bytes = 32768 << sim_below(random, 2);
     bs->options.journal_held_bytes_max = shards * sim_between(random, 200000, 400000);
     bs->options.journal_frame_bytes_max = (uint32_t)sim_between(random, 4096, 16384);

@@ -181,6 +181,8 @@ void eski_group_consume_run(struct eski_request *request) {
     }
     struct esk_offset_fetch *fetch = &request->read.fetch;
     fetch->group = request->parameters[0];
+    fetch->owner = request->caller.owner;
+    fetch->admin = request->caller.admin;
     fetch->topic = request->read.consume.topic;
     fetch->done = fetched;
     esk_broker_offset_fetch(request->shard->broker, fetch);

@@ -8,6 +8,7 @@
 #include "runtime/platform.h"
 #include "server/connection/server.h"
 #include "server/http/fake_keys_testing.h"
+#include "server/http/fake_groups_testing.h"
 #include "server/http/fake_producers_testing.h"
 #include "server/http/fake_registry_testing.h"
 #include "server/http/fake_records_testing.h"

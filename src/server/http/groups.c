@@ -61,6 +61,8 @@ void eski_commit_run(struct eski_request *request) {
         return;
     }
     request->commit.group = request->parameters[0];
+    request->commit.owner = request->caller.owner;
+    request->commit.admin = request->caller.admin;
     request->commit.done = committed;
     esk_broker_offset_commit(request->shard->broker, &request->commit);
 }
@@ -112,6 +114,8 @@ static void fetched(struct esk_offset_fetch *fetch, enum esk_err err) {
 
 void eski_offsets_run(struct eski_request *request) {
     request->fetch.group = request->parameters[0];
+    request->fetch.owner = request->caller.owner;
+    request->fetch.admin = request->caller.admin;
     request->fetch.caller = &request->caller;
     request->fetch.done = fetched;
     esk_broker_offset_fetch(request->shard->broker, &request->fetch);

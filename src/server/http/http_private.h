@@ -15,6 +15,8 @@
 #include "broker/keys.h"
 #include "broker/memory.h"
 #include "broker/producers.h"
+#include "broker/membership.h"
+#include "broker/memory.h"
 #include "broker/quotas.h"
 #include "broker/raft.h"
 #include "broker/schemas.h"
@@ -108,6 +110,9 @@ struct eski_request {
         struct esk_offset_commit commit;
         struct esk_offset_fetch fetch;
         struct esk_metrics_scrape scrape;
+        struct esk_member_operation member;
+        struct esk_group_listing listing;
+        struct esk_offset_reset reset;
         struct {
             struct esk_consume consume;
             struct eski_consume_encoder encoder;
