@@ -270,7 +270,7 @@ static void a_pass_in_the_background_waits_until_half_is_new(void **state) {
 static void a_small_map_takes_several_rounds(void **state) {
     struct world *world = *state;
     struct pass pass;
-    world->options.key_map_bytes = 0; /* 48 keys */
+    world->options.key_map_bytes = 0; /* 12 keys */
     world->options.tail_bytes_max = 1u << 20;
     assert_int_equal(world_start(world), ESK_OK);
     for (uint64_t number = 0; number < 300; number++) { /* 200 keys, then some of them again */

@@ -361,7 +361,7 @@ static void what_stays_is_what_a_naive_model_keeps(void **state) {
     (void)state;
     for (uint32_t seed = 0; seed < 60; seed++) {
         struct log *log = log_create(seed);
-        uint64_t map_bytes = seed % 2 == 0 ? 1u << 20 : 0; /* 48 keys: several rounds */
+        uint64_t map_bytes = seed % 2 == 0 ? 1u << 20 : 0; /* 12 keys: several rounds */
         for (unsigned pass = 0; pass < 5; pass++) {
             for (unsigned i = draw(log, 5); i > 0; i--) {
                 add_segment(log);

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define ENTRIES_MIN 64
+#define ENTRIES_MIN 16
 
 _Static_assert(sizeof(struct esk_key_map_entry) == ESK_KEY_MAP_ENTRY_BYTES, "no padding");
 

@@ -26,7 +26,7 @@ struct esk_key_map {
     uint64_t seed;
 };
 
-/* At most bytes_max (at least 64 entries' worth is taken), and no more than keys_max keys need. */
+/* At most bytes_max (at least 16 entries' worth is taken), and no more than keys_max keys need. */
 void esk_key_map_init(struct esk_key_map *map, uint64_t bytes_max, uint64_t keys_max,
                       uint64_t seed);
 void esk_key_map_fini(struct esk_key_map *map);

@@ -87,7 +87,7 @@ static void it_takes_no_more_memory_than_its_keys_need(void **state) {
     }
     esk_key_map_fini(&map);
     esk_key_map_init(&map, 0, 0, 1);
-    assert_int_equal(map.capacity, 64);
+    assert_int_equal(map.capacity, 16);
     esk_key_map_fini(&map);
 }
 

@@ -12,6 +12,7 @@
 #define ESK_SERVER_HTTP_PRIVATE_H
 
 #include "broker/caller.h"
+#include "broker/cleaning.h"
 #include "broker/keys.h"
 #include "broker/memory.h"
 #include "broker/producers.h"
@@ -113,6 +114,7 @@ struct eski_request {
         struct esk_member_operation member;
         struct esk_group_listing listing;
         struct esk_offset_reset reset;
+        struct esk_cleaning cleaning;
         struct {
             struct esk_consume consume;
             struct eski_consume_encoder encoder;
