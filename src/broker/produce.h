@@ -51,8 +51,9 @@ struct esk_produce {
 
 /* Checks everything first; one failed check fails the whole request with nothing written. Builds
  * one batch per partition. With a producer_id each record is judged by its sequence, in order:
- * the next one is written, one of the last 128 is a duplicate; ESK_ERR_INVALID "sequence gap..." or
- * "sequence too low...". ESK_ERR_FORBIDDEN: the id is another owner's, or the owner has 10,000. */
+ * the next one is written, one of the last 128 is a duplicate; ESK_ERR_SEQUENCE_GAP or _TOO_LOW,
+ * with texts that begin so. ESK_ERR_FORBIDDEN: the id is another owner's, or the owner has 10,000.
+ */
 void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce);
 
 /* Right after esk_broker_produce: whether it is still being prepared, so that a later one would

@@ -120,13 +120,13 @@ static enum esk_err explain(const struct eski_sequenced_part *part,
     case ESK_SEQUENCE_FITS:
         return ESK_OK;
     case ESK_SEQUENCE_GAP:
-        return esk_fail(error, ESK_ERR_INVALID,
+        return esk_fail(error, ESK_ERR_SEQUENCE_GAP,
                         "sequence gap: records[%" PRIu32 "].sequence is %" PRId64
                         ", partition %" PRIu32 " expects %" PRIu64
                         ": send the missing records first",
                         item->record, item->sequence, part->part->partition, sequences->expected);
     case ESK_SEQUENCE_TOO_LOW:
-        return esk_fail(error, ESK_ERR_INVALID,
+        return esk_fail(error, ESK_ERR_SEQUENCE_TOO_LOW,
                         "sequence too low: records[%" PRIu32 "].sequence is %" PRId64
                         ", partition %" PRIu32 " expects %" PRIu64
                         " and knows at most the %d before it",

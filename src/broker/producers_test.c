@@ -216,14 +216,14 @@ static void a_request_over_shards_is_written_as_a_whole_or_not_at_all(void **sta
             add(&request, partition, partition == wrong ? 13 : 12);
         }
         begin(scene, &request, 1);
-        assert_int_equal(end(scene, &request), ESK_ERR_INVALID);
+        assert_int_equal(end(scene, &request), ESK_ERR_SEQUENCE_GAP);
         assert_non_null(strstr(request.produce.error.text, "sequence gap: records["));
     }
     for (int32_t partition = 0; partition < 4; partition++) {
         expect(scene, "svc", partition, 12, false, 2);
         expect(scene, "svc", partition, 11, true, 1);
     }
-    expect_error(scene, "svc", 0, 2, 9, ESK_ERR_INVALID, "sequence too low: records[0]");
+    expect_error(scene, "svc", 0, 2, 9, ESK_ERR_SEQUENCE_TOO_LOW, "sequence too low: records[0]");
 }
 
 static void two_requests_that_cross_do_not_wait_for_each_other(void **state) {
