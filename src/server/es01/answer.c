@@ -6,6 +6,7 @@
 #include "server/es01/es01_private.h"
 
 #include "base/assert.h"
+#include "broker/quotas.h"
 
 #include <stdio.h>
 
@@ -153,6 +154,10 @@ static void queue(struct eski_es01_request *request) {
     if (client->is_closed) {
         eski_es01_request_destroy(request);
         return;
+    }
+    if (request->record_bytes) {
+        esk_quota_charge_consume(&client->caller, request->record_bytes,
+                                 esk_loop_now_ns(request->shard->loop));
     }
     request->state = ESKI_ES01_ANSWERING;
     esk_list_append(&client->answers, &request->link);

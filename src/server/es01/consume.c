@@ -43,6 +43,12 @@ static void consumed(struct esk_consume *consume, enum esk_err err) {
         eski_es01_fail(request, err, consume->error.text);
         return;
     }
+    struct esk_error error;
+    if (esk_caller_is_revoked(&request->client->caller)) {
+        err = esk_caller_revoked_error(&error);
+        eski_es01_fail(request, err, error.text);
+        return;
+    }
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < consume->part_count; i++) {
         bytes += consume->parts[i].size;
@@ -51,7 +57,6 @@ static void consumed(struct esk_consume *consume, enum esk_err err) {
     if (is_compressed || request->client->gzip) {
         bytes += consume->bytes_max; /* the helper makes the answer whole */
     }
-    struct esk_error error;
     if (!eski_es01_request_charge(request, bytes)) {
         eski_es01_out_of_memory(&error);
         eski_es01_fail(request, error.code, error.text);
@@ -78,6 +83,7 @@ static void start(struct eski_es01_request *request) {
     request->read_bytes = consume->bytes_max;
     request->client->read_bytes += request->read_bytes;
     consume->done = consumed;
+    consume->caller = &request->client->caller;
     esk_broker_consume(request->shard->broker, consume);
 }
 

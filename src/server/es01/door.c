@@ -31,6 +31,7 @@ static const struct esk_es01_options *options_of(const struct eski_es01_client *
 static void free_if_done(struct eski_es01_client *client) {
     if (client->is_closed && client->in_flight == 0) {
         struct esk_connection *connection = client->connection;
+        esk_caller_release(&client->caller);
         free(client);
         esk_connection_release(connection);
     }
@@ -137,6 +138,16 @@ static void greet(struct eski_es01_client *client) {
                 error.text);
         return;
     }
+    if (hello.token.size == 0 && esk_broker_auth_required(client->shard->broker)) {
+        welcome(client, ESK_ES01_STATUS_AUTH_REQUIRED, 0,
+                "a key is required: send it as the handshake's token");
+        return;
+    }
+    err = esk_broker_authenticate(client->shard->broker, hello.token, &client->caller, &error);
+    if (err != ESK_OK) {
+        welcome(client, ESK_ES01_STATUS_AUTH_FAILED, 0, error.text);
+        return;
+    }
     esk_connection_consume(connection, size);
     uint32_t features = hello.features & ESK_ES01_FEATURES;
     client->gzip = (features & ESK_ES01_FEATURE_GZIP) != 0;
@@ -145,11 +156,15 @@ static void greet(struct eski_es01_client *client) {
 
 enum esk_err eski_es01_authorise(const struct eski_es01_client *client, uint8_t opcode,
                                  struct esk_slice topic, struct esk_error *error) {
-    (void)client;
-    (void)opcode;
-    (void)topic;
-    (void)error;
-    return ESK_OK;
+    if (esk_caller_is_revoked(&client->caller)) {
+        return esk_caller_revoked_error(error);
+    }
+    if (opcode == ESK_ES01_PING) {
+        return ESK_OK;
+    }
+    return esk_caller_check(&client->caller,
+                            opcode == ESK_ES01_PRODUCE ? ESK_ACTION_WRITE : ESK_ACTION_READ, topic,
+                            error);
 }
 
 /* --- serving --- */

@@ -116,6 +116,7 @@ enum esk_err eski_es01_measure(struct eski_es01_request *request, struct esk_err
     esk_consume_walk_begin(walk, &request->consume);
     while ((err = esk_consume_walk_next(walk, &found, error)) == ESK_OK && found) {
         size += ESK_ES01_FETCHED_RECORD_BYTES_MIN + walk->record.key.size + walk->record.value.size;
+        request->record_bytes += esk_record_size(&walk->record);
         count++;
     }
     request->fetched =

@@ -39,7 +39,8 @@ enum esk_err eski_es01_set_topic(struct eski_es01_request *request, struct esk_s
 void eski_es01_client_done(struct eski_es01_client *client);
 /* Something of it changed, perhaps outside of `serve`. */
 void eski_es01_client_wake(struct eski_es01_client *client);
-/* Whether the client may do this; ESK_ERR_FORBIDDEN, _UNAUTHENTICATED. */
+/* Whether the client may do this now: its key may have been revoked. ESK_ERR_FORBIDDEN,
+ * _UNAUTHENTICATED. */
 enum esk_err eski_es01_authorise(const struct eski_es01_client *client, uint8_t opcode,
                                  struct esk_slice topic, struct esk_error *error);
 
@@ -83,7 +84,7 @@ void eski_es01_produce_packed(struct eski_es01_request *request);
  * wrong in a way that others tell better. */
 bool eski_es01_merge_add(struct eski_es01_client *client, uint32_t id, struct esk_slice topic,
                          uint32_t record_count, struct esk_slice records);
-/* Hands the open merge of the topic to the broker, so that what comes next is behind it. */
+/* Hands the open merges of the topic to the broker, so that what comes next is behind them. */
 void eski_es01_merge_flush(struct eski_es01_shard *shard, struct esk_slice topic);
 void eski_es01_merge_init(struct eski_es01_shard *shard);
 void eski_es01_merge_fini(struct eski_es01_shard *shard);

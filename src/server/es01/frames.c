@@ -33,6 +33,12 @@ static void refuse(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
 
 static void ping(struct eski_es01_client *client, uint32_t id, struct esk_slice payload,
                  struct eski_es01_request *request) {
+    struct esk_error error;
+    enum esk_err err = eski_es01_authorise(client, ESK_ES01_PING, esk_slice(NULL, 0), &error);
+    if (err != ESK_OK) {
+        refuse(client, id, ESK_ES01_PING, request, false, err, error.text);
+        return;
+    }
     if (request) {
         struct esk_buffer text = request->text;
         request->text = request->body;
@@ -142,8 +148,8 @@ static bool reserve(struct eski_es01_request *request, size_t more) {
     if (body->capacity - body->size >= more) {
         return true;
     }
-    size_t capacity = body->capacity * 2 > COLLECT_AT_ONCE_BYTES ? body->capacity * 2
-                                                                 : COLLECT_AT_ONCE_BYTES;
+    size_t capacity =
+        body->capacity * 2 > COLLECT_AT_ONCE_BYTES ? body->capacity * 2 : COLLECT_AT_ONCE_BYTES;
     capacity = capacity < body->size + more ? body->size + more : capacity;
     capacity = capacity < request->payload_bytes ? capacity : request->payload_bytes;
     size_t before = body->capacity;

@@ -9,6 +9,7 @@
 #include "server/es01/es01_private.h"
 
 #include "base/assert.h"
+#include "security/usage.h"
 
 #include <stdlib.h>
 
@@ -40,6 +41,7 @@ static void free_merge(struct eski_es01_merge *merge) {
 static void give(struct eski_es01_merge *merge) {
     struct eski_es01_shard *shard = merge->shard;
     esk_broker_memory_give(shard->broker, merge->charged_bytes);
+    esk_caller_release(&merge->caller);
     if (shard->merge_pool_count == POOL_MAX) {
         free_merge(merge);
         return;
@@ -116,10 +118,12 @@ static void on_flush(struct esk_mail *mail) {
 
 /* --- in --- */
 
-static struct eski_es01_merge *find(const struct eski_es01_shard *shard, struct esk_slice topic) {
+/* The open merge of the topic and, unless any does, of the key (NULL: auth is off). */
+static struct eski_es01_merge *find(const struct eski_es01_shard *shard, struct esk_slice topic,
+                                    const struct esk_key *key, bool any) {
     for (struct esk_link *link = shard->merges.next; link != &shard->merges; link = link->next) {
         struct eski_es01_merge *merge = ESK_CONTAINER(link, struct eski_es01_merge, link);
-        if (esk_slice_equal(merge->produce.topic, topic)) {
+        if ((any || merge->caller.key == key) && esk_slice_equal(merge->produce.topic, topic)) {
             return merge;
         }
     }
@@ -127,13 +131,14 @@ static struct eski_es01_merge *find(const struct eski_es01_shard *shard, struct 
 }
 
 void eski_es01_merge_flush(struct eski_es01_shard *shard, struct esk_slice topic) {
-    struct eski_es01_merge *merge = find(shard, topic);
-    if (merge) {
+    struct eski_es01_merge *merge;
+    while ((merge = find(shard, topic, NULL, true))) {
         flush(merge);
     }
 }
 
-static struct eski_es01_merge *open_merge(struct eski_es01_shard *shard, struct esk_slice topic) {
+static struct eski_es01_merge *open_merge(struct eski_es01_shard *shard, struct esk_slice topic,
+                                          const struct esk_caller *caller) {
     struct esk_topic_view view;
     if (!esk_broker_topic_find(shard->broker, topic, &view)) {
         return NULL;
@@ -144,6 +149,8 @@ static struct eski_es01_merge *open_merge(struct eski_es01_shard *shard, struct 
     struct eski_es01_merge *merge = take(shard);
     memcpy(merge->topic, topic.data, topic.size); /* a topic's name: it exists */
     merge->produce.topic = esk_slice(merge->topic, topic.size);
+    merge->caller = esk_caller_hold(caller);
+    merge->produce.caller = &merge->caller;
     merge->partition_count = view.partition_count;
     esk_list_append(&shard->merges, &merge->link);
     shard->merge_count++;
@@ -156,16 +163,17 @@ static struct eski_es01_merge *open_merge(struct eski_es01_shard *shard, struct 
 }
 
 /* The merge of the topic with room for that much; NULL: there is no such topic. */
-static struct eski_es01_merge *merge_with_room(struct eski_es01_shard *shard,
+static struct eski_es01_merge *merge_with_room(struct eski_es01_client *client,
                                                struct esk_slice topic, uint32_t record_count,
                                                size_t bytes) {
-    struct eski_es01_merge *merge = find(shard, topic);
+    struct eski_es01_shard *shard = client->shard;
+    struct eski_es01_merge *merge = find(shard, topic, client->caller.key, false);
     if (merge && (merge->data_bytes + bytes > ESKI_ES01_MERGE_BYTES_MAX ||
                   merge->produce.record_count + record_count > ESKI_ES01_MERGE_RECORDS_MAX)) {
         flush(merge);
         merge = NULL;
     }
-    return merge ? merge : open_merge(shard, topic);
+    return merge ? merge : open_merge(shard, topic, &client->caller);
 }
 
 /* Room for more records and one frame in the arrays, which grow to their bounds and stay. */
@@ -205,14 +213,19 @@ static bool read_records(const struct eski_es01_merge *merge, struct esk_slice b
     return fits && !reader.failed && esk_reader_left(&reader) == 0;
 }
 
+/* Quotas judge each frame by itself. */
+static bool has_quota(const struct esk_caller *caller) {
+    return caller->key && caller->key->usage && caller->key->usage->produce_rate;
+}
+
 bool eski_es01_merge_add(struct eski_es01_client *client, uint32_t id, struct esk_slice topic,
                          uint32_t record_count, struct esk_slice records) {
     struct eski_es01_shard *shard = client->shard;
     if (records.size > ESKI_ES01_MERGED_FRAME_BYTES_MAX || record_count == 0 ||
-        record_count > ESKI_ES01_MERGE_RECORDS_MAX) {
+        record_count > ESKI_ES01_MERGE_RECORDS_MAX || has_quota(&client->caller)) {
         return false;
     }
-    struct eski_es01_merge *merge = merge_with_room(shard, topic, record_count, records.size);
+    struct eski_es01_merge *merge = merge_with_room(client, topic, record_count, records.size);
     if (!merge) {
         return false;
     }

@@ -83,6 +83,8 @@ static void start(struct eski_es01_request *request) {
     eski_es01_merge_flush(request->shard, eski_es01_topic(request));
     request->state = ESKI_ES01_RUNNING;
     request->produce.done = produced;
+    request->produce.owner = request->client->caller.owner;
+    request->produce.caller = &request->client->caller;
     esk_broker_produce(request->shard->broker, &request->produce);
     if (!esk_broker_produce_waits(&request->produce)) {
         release(request);

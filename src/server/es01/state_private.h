@@ -5,6 +5,7 @@
 #define ESK_SERVER_ES01_STATE_PRIVATE_H
 
 #include "base/list.h"
+#include "broker/caller.h"
 #include "broker/consume_walk.h"
 #include "broker/produce.h"
 #include "server/connection/addresses.h"
@@ -88,6 +89,7 @@ struct eski_es01_request {
     uint64_t written_bytes; /* of these */
     struct esk_buffer text; /* ANSWER_BYTES */
     struct esk_es01_fetched fetched;
+    uint64_t record_bytes; /* of these, as quotas count them */
     struct esk_consume_walk walk;
     bool has_record;        /* the walk's record is partly written, */
     size_t record_position; /* up to here */
@@ -99,12 +101,13 @@ struct eski_es01_request {
     };
 };
 
-/* One produce made of many frames; in the order of their arrival. */
+/* One produce made of many frames of callers with one key; in the order of their arrival. */
 struct eski_es01_merge {
     struct eski_es01_merge *next; /* in the pool */
     struct esk_link link;         /* in shard->merges while it is open */
     struct eski_es01_shard *shard;
     struct esk_produce produce;
+    struct esk_caller caller; /* held while the merge is in use */
     uint8_t topic[ESK_TOPIC_NAME_BYTES_MAX];
     uint32_t partition_count;
     uint64_t charged_bytes;
@@ -140,6 +143,7 @@ struct eski_es01_client {
     struct esk_link produces;           /* that others wait for, or that wait; in order */
     struct esk_link consumes;           /* that wait for memory */
     struct esk_link answers;            /* to be written, in order; the first perhaps in part */
+    struct esk_caller caller;           /* once it is welcome */
 };
 
 struct eski_es01_shard {
