@@ -254,11 +254,8 @@ static void found(struct esk_consume *consume, enum esk_err err) {
         eski_fail(request, err, &consume->error);
         return;
     }
-    if (request->tail.is_at_end) {
-        consume->offset = end;
-    } else {
-        consume->offset = request->tail.offset;
-    }
+    bool is_within = !request->tail.is_at_end && request->tail.offset < end;
+    consume->offset = is_within ? request->tail.offset : end;
     begin(request);
 }
 
