@@ -121,14 +121,14 @@ static void every_kind_goes_there_and_back_and_nothing_else_passes(void **state)
     check("catalogue.topic_deleted");
     check("catalogue.topic_gone");
     check("catalogue.next_group");
+    check("catalogue.key_created");
+    check("catalogue.key_revoked");
     check("catalogue.producer_block");
     check("catalogue.producer_ids");
     check("catalogue.producer_created");
     check("catalogue.producer_owned");
     check("catalogue.producers_used");
     check("catalogue.producers_forgotten");
-    check("catalogue.key_created");
-    check("catalogue.key_revoked");
     check("offsets.offset_committed");
     check("offsets.topic_dropped");
     check("catalogue.group_owned");
