@@ -65,7 +65,8 @@ enum esk_sequence_verdict esk_sequences_judge(struct esk_sequences *sequences) {
     const struct eski_producer *producer = sequences->producer;
     bool known = producer->known;
     uint64_t next = producer->next;
-    if (ESK_MUTATED(RETRY_WRITTEN_TWICE)) { /* blind to what is in flight */
+    if (ESK_MUTATED(RETRY_WRITTEN_TWICE) && sequences->count > 0 &&
+        (uint64_t)sequences->items[0].sequence < next) { /* blind to what is in flight */
         known = producer->applied;
         next = producer->applied_next;
     }

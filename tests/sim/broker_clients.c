@@ -119,6 +119,9 @@ static void do_produce(struct bc_client *client) {
             .partition = record->asked,
             .sequence = ESK_SEQUENCE_NONE,
         };
+            own->records[i].value = esk_slice(record->size % 2 ? own->values[i] : NULL, 0);
+            own->records[i].headers = &own->headers[i];
+            own->records[i].header_count = 1;
     }
     own->produce = (struct esk_produce){.topic = name_of(topic),
                                         .records = own->records,

@@ -6,6 +6,7 @@
 
 #include "broker_members.h"
 #include "broker_model.h"
+#include "broker_writers.h"
 
 #define BC_SHARDS 3
 #define BC_CLIENTS 8
@@ -23,6 +24,7 @@ struct bc_client {
     struct esk_mail start;
     uint64_t actions; /* left */
     unsigned in_flight, in_flight_max;
+    struct bw_writer *writer;    /* a BC_WRITER's */
     struct bm_topic *committing; /* a committer's topic and partition, until its answer */
 };
 

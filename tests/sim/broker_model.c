@@ -87,16 +87,24 @@ static void put(struct bm_model *model, struct bm_request *request, uint32_t ind
     place->request = request;
     place->index = index;
     place->answered |= answered;
+    place->scan = answered ? place->scan : model->scan;
+}
+
+void bm_answered_record(struct bm_model *model, struct bm_request *request, uint32_t index) {
+    const struct bm_record *record = &request->records[index];
+    struct bm_log *log = &request->topic->logs[record->partition];
+    put(model, request, index, (uint32_t)record->partition, (uint64_t)record->offset, true);
+    uint64_t end = (uint64_t)record->offset + 1;
+    log->answered_end = end > log->answered_end ? end : log->answered_end;
+    if (request->strict && end > log->strict_end) {
+        log->strict_end = end;
+    }
 }
 
 void bm_answered(struct bm_model *model, struct bm_request *request) {
     request->answered = true;
     for (uint32_t i = 0; i < request->count; i++) {
-        const struct bm_record *record = &request->records[i];
-        struct bm_log *log = &request->topic->logs[record->partition];
-        put(model, request, i, (uint32_t)record->partition, (uint64_t)record->offset, true);
-        uint64_t end = (uint64_t)record->offset + 1;
-        log->answered_end = end > log->answered_end ? end : log->answered_end;
+        bm_answered_record(model, request, i);
     }
 }
 
@@ -161,6 +169,7 @@ void bm_scanned(struct bm_model *model, struct bm_topic *topic, uint32_t partiti
     struct bm_log *log = &topic->logs[partition];
     struct sim_run *run = model->run;
     uint64_t least = model->loose ? log->durable : log->answered_end;
+    least = log->strict_end > least ? log->strict_end : least;
     if (end < least || start < log->start || (topic->retains && start > 0)) {
         sim_run_fail(run,
                      "%s/%u: from %" PRIu64 " to %" PRIu64 "; was from %" PRIu64 ", and %" PRIu64

@@ -32,6 +32,7 @@ struct bm_request {
     uint32_t count;
     struct bm_record records[BM_RECORDS];
     bool answered; /* with success */
+    bool strict;   /* and then on disk, under every flush setting */
 };
 
 struct bm_place {
@@ -44,6 +45,7 @@ struct bm_log {
     struct bm_place *places; /* by offset */
     size_t count, capacity;
     uint64_t durable;      /* what was there at the last start */
+    uint64_t strict_end;   /* behind the last one that was on disk when it was answered */
     uint64_t answered_end; /* behind the last offset that was answered, or seen as committed */
     uint64_t start;
 };
@@ -87,6 +89,7 @@ struct esk_slice bm_key(const struct bm_request *request, uint32_t index, uint8_
 
 /* The request was answered. */
 void bm_answered(struct bm_model *model, struct bm_request *request);
+void bm_answered_record(struct bm_model *model, struct bm_request *request, uint32_t index);
 /* A record was read. */
 void bm_seen(struct bm_model *model, struct bm_topic *topic, uint32_t partition, uint64_t offset,
              const struct esk_record *record);

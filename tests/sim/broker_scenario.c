@@ -82,6 +82,7 @@ static void on_failed(void *context, const struct esk_error *error) {
 static void start_clients(struct bs *bs) {
     struct sim_random *random = &bs->run->random;
     bs->client_count = (size_t)sim_between(random, 3, BC_CLIENTS);
+    size_t writers = 0;
     for (size_t i = 0; i < bs->client_count; i++) {
         struct bc_client *client = &bs->clients[i];
         uint32_t shard = (uint32_t)sim_below(random, bs->options.shard_count);
@@ -91,11 +92,18 @@ static void start_clients(struct bs *bs) {
                    : sim_one_in(random, 2) ? BC_MEMBER
                                            : BC_PRODUCER;
         }
-        *client = (struct bc_client){.bs = bs, .kind = kind, .id = ++bs->client_ids};
+        struct bw_writer *writer = NULL;
+        if (i > 2 && writers < BW_WRITERS && sim_one_in(random, 3)) {
+            kind = BC_WRITER;
+            writer = &bs->writers[writers++];
+        }
+        *client =
+            (struct bc_client){.bs = bs, .kind = kind, .id = ++bs->client_ids, .writer = writer};
         client->shard = esk_broker_shard(bs->broker, shard);
         client->loop = bs->loops[shard];
         client->actions = kind == BC_ADMIN ? sim_scaled(random, 12) : sim_between(random, 1, 60);
-        client->in_flight_max = kind == BC_PRODUCER   ? (unsigned)sim_scaled(random, 4)
+        client->in_flight_max = kind == BC_PRODUCER || kind == BC_WRITER
+                                    ? (unsigned)sim_scaled(random, 4)
                                 : kind == BC_CONSUMER ? 2
                                                       : 1;
         bc_client_start(client);
@@ -288,6 +296,8 @@ static void live(struct life *life, bool calm) {
     if (life->file.done) {
         file_repair(&life->file);
     }
+    be_over(bs);
+    bw_over(bs->writers);
     sim_world_end(&run->world, power_loss);
     bc_note_segments(bs, sim_image_find(&run->world.image, GROUPS, NULL, NULL));
 }
@@ -366,6 +376,7 @@ void sim_broker_scenario(struct sim_run *run) {
     life->bs.run = run;
     life->bs.model.run = run;
     run->world.direct_refused = sim_one_in(&run->random, 4);
+    life->bs.forgetful = sim_one_in(&run->random, 6);
     uint64_t lives = sim_between(&run->random, 2, 6);
     for (uint64_t i = 0; i < lives && !run->failed; i++) {
         if (i > 0 && sim_one_in(&run->random, 6)) {

@@ -134,6 +134,8 @@ static bool in_journal(unsigned mutation) {
     case ESK_MUTATION_SEGMENT_TAKES_UNDURABLE:
     case ESK_MUTATION_CHECKPOINT_TAKES_UNDURABLE:
     case ESK_MUTATION_SEGMENTS_NOT_CUT:
+    case ESK_MUTATION_PRODUCERS_NOT_IN_CHECKPOINT:
+    case ESK_MUTATION_RETRY_WRITTEN_TWICE:
         return false;
     default:
         return true;
