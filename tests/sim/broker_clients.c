@@ -4,6 +4,8 @@
 #include "base/list.h"
 #include "base/memory.h"
 
+#include "broker/cleaning.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +55,7 @@ struct produce {
     struct bm_request *request;
     struct esk_produce_record records[BM_RECORDS];
     uint8_t keys[BM_RECORDS][8];
+    struct esk_produce_header headers[BM_RECORDS];
     uint8_t *values[BM_RECORDS];
 };
 
@@ -119,9 +122,13 @@ static void do_produce(struct bc_client *client) {
             .partition = record->asked,
             .sequence = ESK_SEQUENCE_NONE,
         };
+        if (bm_is_tombstone(own->request, i)) { /* null or empty */
+            own->headers[i] = (struct esk_produce_header){
+                .name = esk_slice_text("id"), .value = esk_slice(own->values[i], BM_VALUE_MIN)};
             own->records[i].value = esk_slice(record->size % 2 ? own->values[i] : NULL, 0);
             own->records[i].headers = &own->headers[i];
             own->records[i].header_count = 1;
+        }
     }
     own->produce = (struct esk_produce){.topic = name_of(topic),
                                         .records = own->records,
@@ -260,6 +267,17 @@ static void draw_limits(struct bs *bs, struct esk_topic_config_change *change) {
         sim_one_in(random, 4) ? (int64_t)sim_scaled(random, 1000) : ESK_UNLIMITED;
 }
 
+static void draw_policy(struct bs *bs, struct bm_topic *topic,
+                        struct esk_topic_config_change *change) {
+    struct sim_random *random = &bs->run->random;
+    change->cleanup_policy = change->tombstone_retention_ms = true;
+    change->values.cleanup_policy =
+        (uint8_t)(ESK_CLEANUP_COMPACT | (sim_one_in(random, 4) ? ESK_CLEANUP_DELETE : 0));
+    change->values.tombstone_retention_ms =
+        sim_one_in(random, 3) ? 0 : (int64_t)sim_scaled(random, 2000);
+    topic->compacts = true;
+}
+
 static void do_create(struct bc_client *client, size_t index) {
     struct bs *bs = client->bs;
     struct sim_random *random = &bs->run->random;
@@ -275,6 +293,11 @@ static void do_create(struct bc_client *client, size_t index) {
     if (sim_one_in(random, 3)) {
         draw_limits(bs, &own->change);
     }
+    if (sim_one_in(random, 2)) {
+        draw_policy(bs, topic, &own->change);
+    }
+    topic->keys = sim_one_in(random, 2) ? 5 : 100;
+    topic->tombstones = sim_one_in(random, 2);
     topic->retains = true;
     esk_topic_config_init(&topic->config);
     apply_change(topic, &own->change);
@@ -283,6 +306,32 @@ static void do_create(struct bc_client *client, size_t index) {
     own->operation.done = created;
     sim_trace(&bs->run->world, "create", topic->name, topic->partitions, 0);
     esk_broker_topic_create(client->shard, &own->operation);
+}
+
+struct clean {
+    struct esk_cleaning cleaning;
+    struct bc_client *client;
+};
+
+static void cleaned(struct esk_cleaning *cleaning) {
+    struct clean *own = ESK_CONTAINER(cleaning, struct clean, cleaning);
+    end(own->client);
+    sim_trace(&own->client->bs->run->world, "cleaned", "", cleaning->segments,
+              cleaning->records_removed);
+    free(own);
+}
+
+static void do_clean(struct bc_client *client) {
+    struct clean *own = esk_alloc_zeroed(1, sizeof(*own));
+    own->client = client;
+    own->cleaning.done = cleaned;
+    begin(client);
+    sim_trace(&client->bs->run->world, "clean", "", 0, 0);
+    if (sim_one_in(&client->bs->run->random, 3)) {
+        esk_broker_run_retention(client->shard, &own->cleaning);
+    } else {
+        esk_broker_run_compaction(client->shard, &own->cleaning);
+    }
 }
 
 static void do_admin(struct bc_client *client) {
@@ -300,9 +349,14 @@ static void do_admin(struct bc_client *client) {
         own->operation.done = deleted;
         sim_trace(&bs->run->world, "delete", topic->name, 0, 0);
         esk_broker_topic_delete(client->shard, &own->operation);
+    } else if (sim_one_in(random, 3)) {
+        do_clean(client);
     } else if (sim_one_in(random, 2)) {
         struct admin *own = admin_create(client, topic);
         draw_limits(bs, &own->change);
+        if (sim_one_in(random, 4)) {
+            draw_policy(bs, topic, &own->change);
+        }
         topic->config_pending = true;
         topic->change = own->change;
         topic->retains = false;

@@ -39,6 +39,8 @@ struct bm_place {
     struct bm_request *request; /* NULL: not seen yet */
     uint32_t index;
     bool answered;
+    bool gone;     /* compacted away: a scan did not find it */
+    uint32_t scan; /* that saw it last */
 };
 
 struct bm_log {
@@ -66,7 +68,10 @@ struct bm_topic {
     struct esk_topic_config config;
     bool config_pending;
     struct esk_topic_config_change change;
-    bool retains; /* never had a limit: start offset 0 */
+    bool retains;      /* never had a limit: start offset 0 */
+    bool compacts;     /* at some time: records may go that a newer one of their key is behind */
+    uint32_t keys;     /* different ones in it */
+    bool tombstones;   /* some records have no value */
     struct bm_log logs[BM_PARTITIONS];
     struct bm_commit commits[BM_GROUPS][BM_PARTITIONS];
 };
@@ -78,6 +83,8 @@ struct bm_model {
     size_t count, capacity;
     bool unsynced; /* a relaxed life ended in a crash: its last records may be in the cache alone */
     bool loose;    /* and that was lost */
+    uint32_t scan; /* number of the last one */
+    unsigned compactions; /* that were done when it came to a partition */
 };
 
 struct bm_request *bm_request_create(struct bm_model *model, struct bm_topic *topic,
@@ -86,6 +93,8 @@ struct bm_request *bm_request_create(struct bm_model *model, struct bm_topic *to
 #define BM_VALUE_MIN 12
 void bm_value(const struct bm_request *request, uint32_t index, uint8_t *bytes);
 struct esk_slice bm_key(const struct bm_request *request, uint32_t index, uint8_t *space);
+/* Whether the record has no value: then a header has the first BM_VALUE_MIN bytes of it. */
+bool bm_is_tombstone(const struct bm_request *request, uint32_t index);
 
 /* The request was answered. */
 void bm_answered(struct bm_model *model, struct bm_request *request);

@@ -136,6 +136,9 @@ static bool in_journal(unsigned mutation) {
     case ESK_MUTATION_SEGMENTS_NOT_CUT:
     case ESK_MUTATION_PRODUCERS_NOT_IN_CHECKPOINT:
     case ESK_MUTATION_RETRY_WRITTEN_TWICE:
+    case ESK_MUTATION_CLEANING_ABOVE_CHECKPOINT:
+    case ESK_MUTATION_COMPACTION_UNSYNCED:
+    case ESK_MUTATION_COMPACTION_TOMBSTONE_FIRST:
         return false;
     default:
         return true;
