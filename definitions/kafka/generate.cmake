@@ -5,7 +5,7 @@ set(kafka_generated wire/kafka/messages.h wire/kafka/tables.inc wire/kafka/forma
     wire/kafka/error_table.inc wire/kafka/releases.inc docs/kafka-apis.md)
 esk_generate(tools/kafka_generate.py "${kafka_definitions}"
     "${kafka_generated}")
-esk_generate(tools/kafka_assets.py "src/atlas/web/atlas.css;src/atlas/web/atlas.js"
+esk_generate(tools/kafka_assets.py "src/atlas/web/atlas.css;src/atlas/web/atlas.js;src/atlas/web/decode.js"
     atlas/assets.inc)
 
 # Definitions, error codes and golden vectors against Kafka's own jars, where Maven answers.

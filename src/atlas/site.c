@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The site's files: an index, a page for each API, and the style sheet and script they share. */
+/* The site's files: an index, a page for each API, and the style sheet and script they share; in a
+ * folder, or one by one as the broker serves them. */
 #include "atlas/site.h"
 #include "atlas/site_private.h"
 
@@ -36,13 +37,13 @@ static enum esk_err write_bytes(const char *directory, const char *name, const v
     return err;
 }
 
-void eski_site_head(struct esk_atlas_sink *sink, const char *title) {
+void eski_site_head(struct esk_atlas_sink *sink, const char *title, const char *script) {
     esk_atlas_text(sink, "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
                          "<meta name=\"viewport\" content=\"width=device-width\">\n<title>");
     esk_atlas_html(sink, title);
     esk_atlas_text(sink, "</title>\n<link rel=\"stylesheet\" href=\"atlas.css\">\n"
-                         "<link rel=\"icon\" href=\"data:,\">\n"
-                         "<script src=\"atlas.js\" defer></script>\n</head>\n<body>\n");
+                         "<link rel=\"icon\" href=\"data:,\">\n");
+    esk_atlas_format(sink, "<script src=\"%s\" defer></script>\n</head>\n<body>\n", script);
 }
 
 void eski_site_file_name(const struct esk_kafka_message *request, char name[96]) {
@@ -89,12 +90,13 @@ static enum esk_err index_row(void *context, const struct esk_kafka_message *req
     return ESK_OK;
 }
 
-static enum esk_err write_index(const char *directory, bool removed, struct esk_error *error) {
-    struct esk_atlas_sink sink;
-    struct index index = {&sink};
-    esk_atlas_sink_init(&sink, NULL);
-    eski_site_head(&sink, "All Kafka APIs");
-    esk_atlas_text(&sink,
+void eski_site_index(struct esk_atlas_sink *sink, bool removed, bool live) {
+    struct index index = {sink};
+    eski_site_head(sink, "All Kafka APIs", "atlas.js");
+    if (live)
+        esk_atlas_text(sink, "<nav aria-label=\"site\"><a href=\"decode.html\">Decode bytes</a>"
+                             "</nav>\n");
+    esk_atlas_text(sink,
                    "<main>\n<h1>All Kafka APIs</h1>\n<p>Every request and response of Kafka's wire "
                    "protocol in every version, byte by byte.</p>\n"
                    "<form id=\"search\" hidden role=\"search\"><label>Name, key or Kafka version "
@@ -105,8 +107,14 @@ static enum esk_err write_index(const char *directory, bool removed, struct esk_
                    "</th><th scope=\"col\">Response</th><th scope=\"col\">Flexible</th>"
                    "<th scope=\"col\">Listeners</th><th scope=\"col\">Kafka</th></tr></thead>"
                    "<tbody>\n");
-    esk_atlas_each_api(removed, index_row, &index, error);
-    esk_atlas_text(&sink, "</tbody></table></div>\n</main>\n</body>\n</html>\n");
+    esk_atlas_each_api(removed, index_row, &index, NULL);
+    esk_atlas_text(sink, "</tbody></table></div>\n</main>\n</body>\n</html>\n");
+}
+
+static enum esk_err write_index(const char *directory, bool removed, struct esk_error *error) {
+    struct esk_atlas_sink sink;
+    esk_atlas_sink_init(&sink, NULL);
+    eski_site_index(&sink, removed, false);
     enum esk_err err = eski_site_write(directory, "index.html", &sink, error);
     esk_atlas_sink_fini(&sink);
     return err;
@@ -122,6 +130,56 @@ static enum esk_err write_page(void *context, const struct esk_kafka_message *re
     enum esk_err err = eski_site_write(context, file, &sink, error);
     esk_atlas_sink_fini(&sink);
     return err;
+}
+
+struct wanted {
+    struct esk_slice name;
+    struct esk_atlas_sink *sink;
+    bool found;
+};
+
+static enum esk_err put_wanted(void *context, const struct esk_kafka_message *request,
+                               const struct esk_kafka_message *response, struct esk_error *error) {
+    struct wanted *wanted = context;
+    char file[96];
+    (void)error;
+    eski_site_file_name(request, file);
+    if (!wanted->found && esk_slice_equal(wanted->name, esk_slice_text(file))) {
+        wanted->found = true;
+        eski_site_page(request, response, wanted->sink);
+    }
+    return ESK_OK;
+}
+
+bool esk_atlas_file(struct esk_slice name, struct esk_atlas_sink *sink, const char **content_type) {
+    static const struct {
+        const char *name, *type;
+        const unsigned char *bytes;
+        size_t size;
+    } assets[] = {
+        {"atlas.css", "text/css; charset=utf-8", atlas_css, sizeof(atlas_css)},
+        {"atlas.js", "text/javascript; charset=utf-8", atlas_js, sizeof(atlas_js)},
+        {"decode.js", "text/javascript; charset=utf-8", decode_js, sizeof(decode_js)},
+    };
+    for (size_t i = 0; i < sizeof(assets) / sizeof(assets[0]); i++) {
+        if (esk_slice_equal(name, esk_slice_text(assets[i].name))) {
+            esk_atlas_put(sink, assets[i].bytes, assets[i].size);
+            *content_type = assets[i].type;
+            return true;
+        }
+    }
+    *content_type = "text/html; charset=utf-8";
+    if (name.size == 0 || esk_slice_equal(name, esk_slice_text("index.html"))) {
+        eski_site_index(sink, false, true);
+        return true;
+    }
+    if (esk_slice_equal(name, esk_slice_text("decode.html"))) {
+        eski_site_decoder(sink);
+        return true;
+    }
+    struct wanted wanted = {name, sink, false};
+    esk_atlas_each_api(false, put_wanted, &wanted, NULL);
+    return wanted.found;
 }
 
 enum esk_err esk_atlas_export(const char *directory, bool removed, struct esk_error *error) {

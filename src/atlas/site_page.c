@@ -198,7 +198,7 @@ void eski_site_page(const struct esk_kafka_message *request,
         page.response_version = page.request_version;
     char title[120];
     snprintf(title, sizeof(title), "%s: Kafka API %d", request->api_name, request->api_key);
-    eski_site_head(sink, title);
+    eski_site_head(sink, title, "atlas.js");
     esk_atlas_format(sink,
                      "<nav aria-label=\"site\"><a href=\"index.html\">All Kafka APIs</a></nav>\n"
                      "<main>\n<h1>%s</h1>\n",

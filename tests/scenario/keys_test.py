@@ -314,7 +314,8 @@ def test_lists_and_metrics_show_what_the_key_may_read(guarded, admin):
 
     lines = metric_lines(client)
     assert {line.split("{")[0] for line in lines} >= {
-        "esker_partition_high_watermark", "esker_key_throttled_total"}
+        "esker_partition_high_watermark", "esker_group_committed_offset",
+        "esker_key_throttled_total"}
     for line in lines:
         labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
         assert labels.get("topic", "orders") in ("orders", "orders.eu"), line

@@ -127,6 +127,14 @@ struct eski_request {
             enum esk_err err; /* with request->error: the last event */
             uint64_t charged_bytes;
         } tail;
+        struct {
+            char *bytes; /* hex or base64; in the arena, as the others */
+            char *type;  /* NULL: the bytes say what they are */
+            char *name;
+            int version;
+            bool is_hex;
+            bool is_found; /* a page */
+        } atlas;
         struct esk_raft_listing raft;
         struct {
             uint32_t partition;

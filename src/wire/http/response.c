@@ -15,6 +15,8 @@ const char *esk_http_reason(int status) {
         return "Created";
     case 204:
         return "No Content";
+    case 308:
+        return "Permanent Redirect";
     case 400:
         return "Bad Request";
     case 401:
