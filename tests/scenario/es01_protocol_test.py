@@ -46,13 +46,15 @@ def test_the_handshake_may_come_in_pieces_and_with_frames_behind_it(client, brok
             slow.send(bytes([byte]))
         assert slow.read_welcome() == (0, 0, "")
     with Es01Client(broker.door("binary"), greet=False) as eager:
-        eager.send(hello() + frame(7, PING, b"now") + frame(8, PRODUCE, produce_payload("t", ["v"])))
+        produce = frame(8, PRODUCE, produce_payload("t", ["v"]))
+        eager.send(hello() + frame(7, PING, b"now") + produce)
         assert eager.read_welcome() == (0, 0, "")
         assert eager.read_frame() == (7, PONG, b"now")
         assert eager.read_frame()[:2] == (8, PRODUCED)
 
 
-@pytest.mark.parametrize("first_bytes", [b"ES02" + bytes(8), b"GET / HTTP/1.1\r\n\r\n", b"X", b"ESX"])
+@pytest.mark.parametrize("first_bytes", [
+    b"ES02" + bytes(8), b"GET / HTTP/1.1\r\n\r\n", b"X", b"ESX"])
 def test_another_magic_is_status_1(broker, first_bytes):
     status, features, message = refused(broker, first_bytes)
     assert (status, features) == (1, 0) and "ES01" in message
