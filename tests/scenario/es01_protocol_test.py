@@ -5,7 +5,8 @@ import struct
 import pytest
 
 from harness.es01 import (CONSUME, CONSUMED, ERROR, PING, PONG, PRODUCE, PRODUCED, Closed,
-                          Encoded, Es01Client, consume_payload, frame, hello, produce_payload, record)
+                          Encoded, Es01Client, consume_payload, frame, hello, produce_payload,
+                          record)
 
 FRAME_MAX = 10 * 1024 * 1024 + 64 * 1024
 
