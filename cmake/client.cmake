@@ -39,9 +39,11 @@ function(esk_client_library)
     add_custom_target(libesker_static ALL DEPENDS ${archive})
 
     configure_file(${CMAKE_SOURCE_DIR}/src/client/esker.pc.in ${CMAKE_BINARY_DIR}/esker.pc @ONLY)
-    install(TARGETS libesker LIBRARY DESTINATION lib)
-    install(FILES ${archive} DESTINATION lib)
-    install(FILES ${CMAKE_BINARY_DIR}/esker.pc DESTINATION lib/pkgconfig)
-    install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/esker DESTINATION include
+    # The component is for who wants the library alone: cmake --install B --component client
+    install(TARGETS libesker LIBRARY DESTINATION lib COMPONENT client
+        NAMELINK_COMPONENT client)
+    install(FILES ${archive} DESTINATION lib COMPONENT client)
+    install(FILES ${CMAKE_BINARY_DIR}/esker.pc DESTINATION lib/pkgconfig COMPONENT client)
+    install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/esker DESTINATION include COMPONENT client
         FILES_MATCHING PATTERN "*.h")
 endfunction()
