@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Avro: texts from strangers, alone and in pairs. */
+#include "schema_fuzz.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    check_input(ESK_SCHEMA_AVRO, data, size, true);
+    return 0;
+}
