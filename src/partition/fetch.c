@@ -19,6 +19,13 @@ static enum esk_err damaged(struct eski_fetch *fetch, uint64_t position, const c
                     what, (unsigned long long)position);
 }
 
+/* How many of its records may lie at the offset or behind it. */
+static uint64_t records_from(const struct esk_batch_header *header, uint64_t offset) {
+    uint64_t count = (uint64_t)header->record_count;
+    uint64_t end = (uint64_t)header->base_offset + (uint64_t)header->last_offset_delta + 1;
+    return end - offset < count ? end - offset : count;
+}
+
 /* Takes one batch at `at` of the block if it is whole and right. *size 0: it goes on behind `got`;
  * fetch->size is then what is needed. */
 static enum esk_err take_batch(struct eski_fetch *fetch, uint64_t at, uint64_t got,
@@ -63,7 +70,7 @@ static enum esk_err take_batch(struct eski_fetch *fetch, uint64_t at, uint64_t g
         }
         fetch->to = at + whole;
         fetch->next_offset = end;
-        fetch->records += (uint64_t)header.record_count;
+        fetch->records += records_from(&header, fetch->offset);
     }
     *size = whole;
     return ESK_OK;
