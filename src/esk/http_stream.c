@@ -165,9 +165,22 @@ ssize_t esk_http_stream_send(struct esk_http_stream *stream, const void *bytes, 
     return translate(stream, result);
 }
 
+/* GnuTLS says AGAIN after a message of its own, such as a ticket, though more may be there: who
+ * polls edge by edge would not hear of it. */
+static bool is_readable(const struct esk_http_stream *stream) {
+    struct pollfd poller = {.fd = stream->fd, .events = POLLIN};
+    return poll(&poller, 1, 0) > 0;
+}
+
 ssize_t esk_http_stream_receive(struct esk_http_stream *stream, void *memory, size_t size) {
-    return stream->session ? translate(stream, gnutls_record_recv(stream->session, memory, size))
-                           : recv(stream->fd, memory, size, 0);
+    if (!stream->session) {
+        return recv(stream->fd, memory, size, 0);
+    }
+    ssize_t result;
+    do {
+        result = gnutls_record_recv(stream->session, memory, size);
+    } while (result == GNUTLS_E_AGAIN && is_readable(stream));
+    return translate(stream, result);
 }
 
 bool esk_http_stream_has_more(const struct esk_http_stream *stream) {

@@ -51,8 +51,8 @@ class Installed:
             libraries.insert(0, str(self.folder / "lib" / "libesker.a"))
         else:
             libraries = [*self.pkg_config("--libs"), f"-Wl,-rpath,{self.folder / 'lib'}"]
-        run("cc", "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror", "-D_POSIX_C_SOURCE=200809",
-            *sanitizer(), *self.pkg_config("--cflags"), ROOT / "examples" / f"{name}.c",
+        run("cc", "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror",
+            "-D_POSIX_C_SOURCE=200809", *sanitizer(), *self.pkg_config("--cflags"), ROOT / "examples" / f"{name}.c",
             *libraries, "-o", program)
         return program
 
