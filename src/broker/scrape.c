@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS_PER_TURN 1000 /* about 0.3 us each to gather or write */
+#define ROWS_PER_TURN 1000 /* about 0.2 us each to gather or write */
 
 struct row {
     const char *topic; /* the job's copy */
     uint32_t partition;
+    uint32_t labels_size; /* 0: not made yet */
+    size_t labels;        /* their position in the job's */
     uint64_t group_id;
     struct esk_partition_figures figures;
 };
@@ -24,6 +26,8 @@ struct row {
 struct commit_row {
     char *group;
     size_t group_size;
+    uint32_t labels_size; /* as a row's */
+    size_t labels;
     struct esk_committed commit;
 };
 
@@ -40,6 +44,7 @@ struct job {
     size_t commit_count;
     size_t commit_capacity;
     struct esk_buffer rebalances; /* samples of groups, as text */
+    struct esk_buffer labels;     /* of rows and commits, for all their families */
     struct esk_key_list keys;
     uint32_t shard; /* being visited */
     size_t next;    /* row, commit or key */
@@ -117,6 +122,7 @@ static void finish(struct job *job) {
     free(job->commits);
     esk_buffer_fini(&job->rebalances);
     esk_key_list_fini(&job->keys);
+    esk_buffer_fini(&job->labels);
     esk_u64_map_fini(&job->first_rows);
     eski_end(job->home);
     free(job);
@@ -153,80 +159,107 @@ static void write_rest(struct job *job) {
     esk_buffer_fini(&labels);
 }
 
-static void labels_of(struct esk_buffer *labels, const struct row *row) {
-    char number[16];
-    snprintf(number, sizeof(number), "%u", row->partition);
-    const struct esk_slice values[] = {esk_slice_text(row->topic), esk_slice_text(number)};
-    labels->size = 0;
-    esk_metrics_labels(labels, ESK_METRIC_PARTITION_SEGMENTS, values);
+/* Made for a row's first family. */
+static struct esk_slice labels_of(struct job *job, struct row *row) {
+    if (row->labels_size == 0) {
+        char number[16];
+        snprintf(number, sizeof(number), "%u", row->partition);
+        const struct esk_slice values[] = {esk_slice_text(row->topic), esk_slice_text(number)};
+        row->labels = job->labels.size;
+        esk_metrics_labels(&job->labels, ESK_METRIC_PARTITION_SEGMENTS, values);
+        row->labels_size = (uint32_t)(job->labels.size - row->labels);
+    }
+    return esk_slice(job->labels.data + row->labels, row->labels_size);
 }
 
-/* Both families of commits; the second pass is the lag. */
-static void write_commits(struct job *job, bool lag) {
-    struct esk_buffer *out = &job->scrape->text;
-    enum esk_metric metric = lag ? ESK_METRIC_GROUP_LAG_RECORDS : ESK_METRIC_GROUP_COMMITTED_OFFSET;
-    struct esk_buffer labels;
-    esk_buffer_init(&labels);
-    esk_metrics_family(out, metric);
-    for (size_t i = 0; i < job->commit_count; i++) {
-        const struct commit_row *commit = &job->commits[i];
-        const struct row *row = esk_u64_map_get(&job->first_rows, commit->commit.topic);
-        if (row == NULL) {
-            continue; /* a topic that is gone, or came since */
-        }
-        row += commit->commit.partition;
+static struct esk_slice commit_labels(struct job *job, struct commit_row *commit,
+                                      const struct row *row) {
+    if (commit->labels_size == 0) {
         char number[16];
         snprintf(number, sizeof(number), "%u", row->partition);
         const struct esk_slice values[] = {esk_slice(commit->group, commit->group_size),
                                            esk_slice_text(row->topic), esk_slice_text(number)};
-        labels.size = 0;
-        esk_metrics_labels(&labels, metric, values);
-        uint64_t end = row->figures.high_watermark;
-        uint64_t offset = commit->commit.offset;
-        uint64_t behind = offset < end ? end - offset : 0;
-        esk_metrics_sample(out, metric, esk_buffer_slice(&labels), lag ? behind : offset);
+        commit->labels = job->labels.size;
+        esk_metrics_labels(&job->labels, ESK_METRIC_GROUP_LAG_RECORDS, values);
+        commit->labels_size = (uint32_t)(job->labels.size - commit->labels);
     }
-    esk_buffer_fini(&labels);
+    return esk_slice(job->labels.data + commit->labels, commit->labels_size);
 }
 
-static void write_row(struct job *job, struct esk_buffer *labels) {
-    const struct row *row = &job->rows[job->next];
-    labels_of(labels, row);
-    esk_metrics_sample(&job->scrape->text, families[job->family].metric, esk_buffer_slice(labels),
+/* In one of the two families of commits. */
+static void write_commit(struct job *job, enum esk_metric metric) {
+    struct commit_row *commit = &job->commits[job->next];
+    const struct row *row = esk_u64_map_get(&job->first_rows, commit->commit.topic);
+    if (row == NULL) {
+        return; /* a topic that is gone, or came since */
+    }
+    row += commit->commit.partition;
+    uint64_t end = row->figures.high_watermark;
+    uint64_t value = commit->commit.offset;
+    if (metric == ESK_METRIC_GROUP_LAG_RECORDS) {
+        value = value < end ? end - value : 0;
+    }
+    esk_metrics_sample(&job->scrape->text, metric, commit_labels(job, commit, row), value);
+}
+
+static void write_row(struct job *job) {
+    struct row *row = &job->rows[job->next];
+    esk_metrics_sample(&job->scrape->text, families[job->family].metric, labels_of(job, row),
                        families[job->family].value(&row->figures));
 }
 
-static void write_key(struct job *job, struct esk_buffer *labels) {
+static void write_key(struct job *job) {
+    struct esk_buffer labels;
     const struct esk_key *key = job->keys.keys[job->next];
     size_t family = job->family - FAMILY_COUNT;
     const void *counter = (const char *)key->usage + key_families[family].counter;
     char id[ESK_KEY_ID_BYTES];
     esk_key_id_format(key->about.id, id);
     const struct esk_slice value = esk_slice_text(id);
-    labels->size = 0;
-    esk_metrics_labels(labels, key_families[family].metric, &value);
+    esk_buffer_init(&labels);
+    esk_metrics_labels(&labels, key_families[family].metric, &value);
     esk_metrics_sample(
-        &job->scrape->text, key_families[family].metric, esk_buffer_slice(labels),
+        &job->scrape->text, key_families[family].metric, esk_buffer_slice(&labels),
         atomic_load_explicit((const atomic_uint_fast64_t *)counter, memory_order_relaxed));
+    esk_buffer_fini(&labels);
+}
+
+/* Families come in this order: of partitions, of keys, of commits. */
+static const enum esk_metric commit_families[] = {ESK_METRIC_GROUP_COMMITTED_OFFSET,
+                                                  ESK_METRIC_GROUP_LAG_RECORDS};
+#define COMMITS_FIRST (FAMILY_COUNT + KEY_FAMILY_COUNT)
+#define ALL_FAMILIES (COMMITS_FIRST + 2)
+
+static enum esk_metric metric_of(size_t family) {
+    return family < FAMILY_COUNT    ? families[family].metric
+           : family < COMMITS_FIRST ? key_families[family - FAMILY_COUNT].metric
+                                    : commit_families[family - COMMITS_FIRST];
+}
+
+static size_t count_of(const struct job *job) {
+    return job->family < FAMILY_COUNT    ? job->row_count
+           : job->family < COMMITS_FIRST ? job->keys.count
+                                         : job->commit_count;
 }
 
 static void write_run(struct esk_mail *mail) {
     struct job *job = ESK_CONTAINER(mail, struct job, mail);
     struct esk_buffer *out = &job->scrape->text;
-    bool of_keys = job->family >= FAMILY_COUNT;
-    if (job->family < FAMILY_COUNT + KEY_FAMILY_COUNT) {
+    if (job->family < ALL_FAMILIES) {
         if (job->next == 0) {
-            esk_metrics_family(out, of_keys ? key_families[job->family - FAMILY_COUNT].metric
-                                            : families[job->family].metric);
+            esk_metrics_family(out, metric_of(job->family));
         }
-        struct esk_buffer labels;
-        esk_buffer_init(&labels);
-        size_t count = of_keys ? job->keys.count : job->row_count;
+        size_t count = count_of(job);
         size_t end = job->next + ROWS_PER_TURN;
         for (; job->next < count && job->next < end; job->next++) {
-            (of_keys ? write_key : write_row)(job, &labels);
+            if (job->family < FAMILY_COUNT) {
+                write_row(job);
+            } else if (job->family < COMMITS_FIRST) {
+                write_key(job);
+            } else {
+                write_commit(job, metric_of(job->family));
+            }
         }
-        esk_buffer_fini(&labels);
         if (job->next >= count) {
             job->family++;
             job->next = 0;
@@ -234,8 +267,6 @@ static void write_run(struct esk_mail *mail) {
         eski_post(job->home, mail, write_run);
         return;
     }
-    write_commits(job, false);
-    write_commits(job, true);
     esk_metrics_family(out, ESK_METRIC_GROUP_REBALANCES_TOTAL);
     esk_buffer_append(out, job->rebalances.data, job->rebalances.size);
     if (sees_all(job)) {
@@ -266,7 +297,8 @@ static void add_group(void *context, const struct esk_consumer_group *state) {
         }
         char *copy = esk_alloc(group.size);
         memcpy(copy, group.data, group.size);
-        job->commits[job->commit_count++] = (struct commit_row){copy, group.size, state->commits[i]};
+        job->commits[job->commit_count++] = (struct commit_row){
+            .group = copy, .group_size = group.size, .commit = state->commits[i]};
     }
 }
 
@@ -377,6 +409,7 @@ void esk_broker_metrics(struct esk_broker_shard *shard, struct esk_metrics_scrap
     eski_begin(shard);
     esk_u64_map_init(&job->first_rows);
     esk_buffer_init(&job->rebalances);
+    esk_buffer_init(&job->labels);
     list_rows(job);
     list_keys(job);
     eski_post(&shard->broker->shards[0], &job->mail, visit_run);

@@ -107,9 +107,14 @@ void esk_metrics_family(struct esk_buffer *out, enum esk_metric metric) {
 void esk_metrics_sample(struct esk_buffer *out, enum esk_metric metric, struct esk_slice labels,
                         uint64_t value) {
     const struct esk_metric_description *d = describe(metric);
-    esk_buffer_append_text(out, d->name);
-    esk_buffer_append(out, labels.data, labels.size);
-    esk_buffer_u8(out, ' ');
+    size_t name_size = strlen(d->name);
+    uint8_t *at = esk_buffer_grow(out, name_size + labels.size + 1);
+    memcpy(at, d->name, name_size);
+    if (labels.size > 0) {
+        memcpy(at + name_size, labels.data, labels.size);
+    }
+    at[name_size + labels.size] = ' ';
+    out->size += name_size + labels.size + 1;
     append_value(out, d->unit, value);
     esk_buffer_u8(out, '\n');
 }
