@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """TLS as clients of the doors see it, and its certificates from start to reload."""
+import base64
 import concurrent.futures
 import http.client
 import json
@@ -15,6 +16,7 @@ import pytest
 
 from harness.broker import TIMEOUT_S, esker_binary
 from harness.certificates import Authority
+from harness.es01 import Closed, Es01Client
 from harness.raw import RawConnection
 
 
@@ -137,6 +139,38 @@ def test_large_bodies_both_ways_at_once(start_tls, authority):
 
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
         list(threads.map(exchange, range(8)))
+
+
+def test_the_binary_door_speaks_it_too(start_tls, authority):
+    broker = start_tls(authority.server(), "--bind-binary", "127.0.0.1:0")
+    context = context_of(authority)
+    http_client = Https(broker, context)
+    assert http_client.request("POST", "/topics", {"name": "binary", "partitions": 1})[0] == 201
+    values = [os.urandom(1500000) for _ in range(8)]
+    with Es01Client(broker.door("binary"), tls=context) as client:
+        ids = [client.start_produce("binary", value) for value in values]  # none waits for another
+        offsets = [client.finish_produce(request_id)[0].offset for request_id in ids]
+        assert offsets == list(range(8))
+        fetched = client.consume("binary", max_bytes=20000000)
+        fetched = fetched.values + client.consume("binary", offset=fetched.next_offset,
+                                                  max_bytes=20000000).values
+        assert fetched == values
+        assert client.ping(b"now") == b"now"
+    status, answer = http_client.request(
+        "GET", "/topics/binary/consume?partition=0&offset=7&encoding=base64")
+    assert status == 200 and base64.b64decode(answer["records"][0]["value"]) == values[7]
+    http_client.close()
+    with pytest.raises(Closed):  # one that does not
+        Es01Client(broker.door("binary"))
+
+
+def test_the_binary_door_asks_for_certificates_too(start_tls, authority):
+    broker = start_tls(authority.server(), "--bind-binary", "127.0.0.1:0",
+                       "--tls-client-ca", str(authority.certificate))
+    with Es01Client(broker.door("binary"), tls=context_of(authority, authority.client())) as client:
+        assert client.ping(b"x") == b"x"
+    with pytest.raises((Closed, ssl.SSLError)):
+        Es01Client(broker.door("binary"), tls=context_of(authority))
 
 
 def test_plain_http_is_told_so(start_tls, authority):

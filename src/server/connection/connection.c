@@ -264,7 +264,8 @@ static void linger(struct esk_connection *connection) {
         set_stall_deadline(connection, linger_ms);
     }
     drop_input(connection);
-    connection->is_aborted |= connection->input_ended || connection->shard->is_stopping;
+    connection->is_aborted |=
+        connection->input_ended || (connection->shard->is_stopping && !connection->readable);
 }
 
 /* All that can be done now for one that goes on. */

@@ -44,6 +44,10 @@ static struct {
     struct esk_broker_shard *waiting_at;
     bool cancelled;
     uint32_t produced;
+    bool refuses_memory;               /* every take */
+    bool holds_back[ESK_MEMORY_KINDS]; /* claims of that kind wait */
+    struct esk_memory_claim *claim;    /* the last one that waits */
+    struct esk_broker_shard *claimed_at;
 } fake;
 
 static inline void run_later(struct esk_mail *mail) {
@@ -80,6 +84,9 @@ bool esk_broker_ready(const struct esk_broker *broker) {
 }
 bool esk_broker_memory_take(struct esk_broker_shard *shard, uint64_t bytes) {
     (void)shard;
+    if (__atomic_load_n(&fake.refuses_memory, __ATOMIC_SEQ_CST)) {
+        return false;
+    }
     __atomic_add_fetch(&fake.taken, bytes, __ATOMIC_RELAXED);
     return true;
 }
@@ -88,8 +95,15 @@ void esk_broker_memory_give(struct esk_broker_shard *shard, uint64_t bytes) {
     __atomic_sub_fetch(&fake.taken, bytes, __ATOMIC_RELAXED);
 }
 bool esk_broker_memory_claim(struct esk_broker_shard *shard, struct esk_memory_claim *claim) {
-    claim->is_granted = true;
-    return esk_broker_memory_take(shard, claim->bytes);
+    pthread_mutex_lock(&fake.mutex);
+    claim->is_granted = !fake.holds_back[claim->kind];
+    if (!claim->is_granted) {
+        fake.claim = claim;
+        fake.claimed_at = shard;
+        pthread_cond_broadcast(&fake.changed);
+    }
+    pthread_mutex_unlock(&fake.mutex);
+    return claim->is_granted && esk_broker_memory_take(shard, claim->bytes);
 }
 bool esk_broker_memory_take_more(struct esk_broker_shard *shard,
                                  const struct esk_memory_claim *claim, uint64_t bytes) {
@@ -101,6 +115,12 @@ void esk_broker_memory_settle(struct esk_broker_shard *shard, struct esk_memory_
         claim->is_granted = false;
         esk_broker_memory_give(shard, claim->bytes);
     }
+    pthread_mutex_lock(&fake.mutex);
+    if (fake.claim == claim) {
+        fake.claim = NULL;
+        pthread_cond_broadcast(&fake.changed);
+    }
+    pthread_mutex_unlock(&fake.mutex);
 }
 size_t esk_broker_topic_count(const struct esk_broker_shard *shard) {
     (void)shard;
