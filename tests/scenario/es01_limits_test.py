@@ -17,6 +17,8 @@ from harness.es01 import (CONSUME, ERROR, GZIP, PING, PONG, PRODUCE, PRODUCED, C
                           consume_payload, frame, hello, produce_payload, record)
 
 MIB = 1024 * 1024
+with open(esker_binary(), "rb") as program:
+    SANITIZED = b"__asan_init" in program.read()
 BINARY = ("--bind-binary", "127.0.0.1:0")
 VERSION = subprocess.run([esker_binary(), "--version"], capture_output=True, text=True, check=True)
 with_hooks = pytest.mark.skipif("test hooks" not in VERSION.stdout,
@@ -154,41 +156,50 @@ def test_a_claim_costs_no_memory_before_its_bytes_come(make_broker):
         client.close()
     with connect(broker) as client:
         assert client.produce("t", "v")[0].offset == 0
-    assert memory_bytes(broker) - before < 100 * MIB
+    assert SANITIZED or memory_bytes(broker) - before < 100 * MIB
     for client in clients:
         client.close()
 
 
-def test_memory_stays_bounded_and_too_much_is_refused(make_broker):
+@pytest.mark.parametrize("features", [0, GZIP], ids=["plain", "gzip"])
+def test_large_frames_wait_for_each_other_s_memory(make_broker, features):
     broker = make_broker(*BINARY, "--memory", "64MiB", "--shards", "1")
     http = broker.client()
     http.create_topic("t")
+    value = os.urandom(1 * MIB) * 6
+
+    def produce(results):
+        with connect(broker, features) as client:
+            results.append(client.produce("t", record(value))[0].offset)
+    results = []
+    threads = [threading.Thread(target=produce, args=(results,)) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    with connect(broker) as client:  # small ones need not wait
+        client.produce("t", "v")
+    for thread in threads:
+        thread.join()
+    assert len(results) == 12
+    assert http.consume("t", encoding="base64", max_records=1)["high_watermark"] == 13
+    if not SANITIZED:
+        assert memory_bytes(broker) < 300 * MIB
+
+
+def test_a_waiting_frame_is_read_once_another_gives_its_memory_back(make_broker):
+    broker = make_broker(*BINARY, "--memory", "32MiB", "--shards", "1")
+    broker.client().create_topic("t")
     body = produce_payload("t", [record(b"x" * (7 * MIB))])
-    clients = [connect(broker) for _ in range(30)]
-    for client in clients:  # all but the last byte: what came is held
-        client.socket.settimeout(60)
-        client.send(frame(5, PRODUCE, body)[:-1])
-    refused = []
-    for client in clients:
-        client.socket.settimeout(0.5)
-        try:
-            request_id, opcode, text = client.read_frame()
-            assert (request_id, opcode) == (5, ERROR)
-            assert text.decode().startswith("unavailable: the broker's memory for requests")
-            refused.append(client)
-        except TimeoutError:
-            pass
-        client.socket.settimeout(60)
-    done = 30 - len(refused)
-    assert 0 < done < 15
-    assert memory_bytes(broker) < 250 * MIB
-    for client in clients:  # the connection of a refused frame goes on behind it
-        client.send(body[-1:] + frame(6, PING))
-        expected = {(6, PONG)} if client in refused else {(5, PRODUCED), (6, PONG)}
-        assert {client.read_frame()[:2] for _ in expected} == expected
-    for client in clients:
-        client.close()
-    assert http.consume("t", max_records=1)["high_watermark"] == done
+    with connect(broker) as first, connect(broker) as second, connect(broker) as third:
+        first.send(frame(1, PRODUCE, body)[:-1])
+        second.send(frame(2, PRODUCE, body)[:100_000])
+        third.send(frame(3, PRODUCE, body)[:100_000])
+        third.close()  # out of the line
+        with connect(broker) as other:
+            assert other.produce("t", "small")[0].offset == 0
+        first.send(body[-1:])
+        assert first.read_frame()[:2] == (1, PRODUCED)
+        second.send(frame(2, PRODUCE, body)[100_000:] + frame(4, PING))
+        assert {second.read_frame()[:2] for _ in range(2)} == {(2, PRODUCED), (4, PONG)}
 
 
 def test_a_client_that_stops_reading_holds_little_and_others_go_on(make_broker):
@@ -198,14 +209,14 @@ def test_a_client_that_stops_reading_holds_little_and_others_go_on(make_broker):
         for _ in range(16):
             client.produce("t", *[b"x" * MIB] * 8)
         before = memory_bytes(broker)
-        deaf = [connect(broker) for _ in range(10)]
+        deaf = [connect(broker) for _ in range(5)]
         for other in deaf:
             for number in range(32):
                 other.send(frame(number, CONSUME,
                                  consume_payload("t", 0, 8 * number % 128, max_bytes=8 * MIB)))
         assert client.ping(b"me") == b"me"
         assert len(client.consume("t", max_bytes=MIB).records) == 1
-        assert memory_bytes(broker) - before < 300 * MIB
+        assert SANITIZED or memory_bytes(broker) - before < 300 * MIB
         # Whoever reads on gets all of it.
         seen = set()
         for _ in range(32):
@@ -243,7 +254,7 @@ def test_a_bomb_stops_at_the_limit_of_bodies(make_broker):
         assert text.decode() == (
             f"too large: the body is over {limit} bytes, --max-request-body-bytes")
         assert client.produce("t", "v")[0].offset == 0  # the connection goes on
-    assert memory_bytes(broker) - before < 100 * MIB
+    assert SANITIZED or memory_bytes(broker) - before < 100 * MIB
 
 
 def test_a_bomb_for_an_unknown_topic_or_in_the_topic_itself(make_broker):

@@ -217,6 +217,12 @@ static void on_serve(struct esk_connection *connection) {
 
 static void on_expired(struct esk_connection *connection) {
     struct eski_es01_client *client = esk_connection_data(connection);
+    if (client->incoming && client->incoming->state == ESKI_ES01_CLAIMING) {
+        struct esk_error error;
+        eski_es01_out_of_memory(&error);
+        eski_es01_frames_refuse(client, error.code, error.text);
+        return;
+    }
     if (client->in_flight == 0 || client->partial_since_ns) {
         client->is_ending = true;
         esk_connection_finish(connection);

@@ -20,7 +20,7 @@
 struct eski_es01_request *eski_es01_request_create(struct eski_es01_client *client, uint32_t id,
                                                    uint8_t opcode);
 void eski_es01_request_destroy(struct eski_es01_request *request);
-/* Takes more of the budget for it; false: over the budget, it holds nothing then. Any thread. */
+/* Takes more of the budget for it; false: over the budget. Any thread. */
 bool eski_es01_request_charge(struct eski_es01_request *request, uint64_t bytes);
 enum esk_err eski_es01_out_of_memory(struct esk_error *error);
 /* To the helper, where `run` runs, and from there back, where `back` runs. */
@@ -48,6 +48,8 @@ enum esk_err eski_es01_authorise(const struct eski_es01_client *client, uint8_t 
 
 /* Takes frames from the input, as many as may run. */
 void eski_es01_frames_take(struct eski_es01_client *client);
+/* Ends the frame that is collected, and passes over what is to come of it. */
+void eski_es01_frames_refuse(struct eski_es01_client *client, enum esk_err err, const char *text);
 /* Answers with an error after which nothing can be read any more. */
 void eski_es01_frames_end(struct eski_es01_client *client, uint32_t id, enum esk_err err,
                           const char *text);

@@ -133,8 +133,7 @@ static bool skip(struct eski_es01_client *client) {
     return size > 0;
 }
 
-/* Ends the frame that is collected, and passes over what is to come of it. */
-static void refuse_incoming(struct eski_es01_client *client, enum esk_err err, const char *text) {
+void eski_es01_frames_refuse(struct eski_es01_client *client, enum esk_err err, const char *text) {
     struct eski_es01_request *request = client->incoming;
     client->incoming = NULL;
     client->skip_bytes = request->payload_bytes - request->body.size;
@@ -155,7 +154,7 @@ static bool reserve(struct eski_es01_request *request, size_t more) {
     size_t before = body->capacity;
     body->data = esk_realloc(body->data, capacity);
     body->capacity = capacity;
-    return eski_es01_request_charge(request, capacity - before);
+    return request->claim.is_granted || eski_es01_request_charge(request, capacity - before);
 }
 
 /* As soon as the topic is there, asks whether the client may: the rest need not come then. */
@@ -170,7 +169,7 @@ static bool check_beginning(struct eski_es01_client *client, struct eski_es01_re
     if (err == ESK_OK) {
         err = eski_es01_authorise(client, request->opcode, topic, &error);
         if (err != ESK_OK) {
-            refuse_incoming(client, err, error.text);
+            eski_es01_frames_refuse(client, err, error.text);
             return false;
         }
     }
@@ -188,7 +187,7 @@ static bool collect(struct eski_es01_client *client) {
         if (!reserve(request, size)) {
             struct esk_error error;
             eski_es01_out_of_memory(&error);
-            refuse_incoming(client, error.code, error.text);
+            eski_es01_frames_refuse(client, error.code, error.text);
             return true;
         }
         esk_buffer_append(&request->body, input.data, size);
@@ -203,6 +202,29 @@ static bool collect(struct eski_es01_client *client) {
 }
 
 /* --- beginning --- */
+
+static void on_granted(struct esk_memory_claim *claim) {
+    struct eski_es01_request *request = ESK_CONTAINER(claim, struct eski_es01_request, claim);
+    struct eski_es01_client *client = request->client;
+    request->state = ESKI_ES01_COLLECTING;
+    client->partial_since_ns = esk_loop_now_ns(request->shard->loop); /* its time begins anew */
+    eski_es01_client_wake(client);
+}
+
+/* Whether the frame may be read now; else it is when its memory is granted. */
+static bool has_claimed(struct eski_es01_request *request) {
+    if (request->payload_bytes <= ESKI_ES01_UNCLAIMED_BYTES_MAX) {
+        return true;
+    }
+    request->claim.kind = ESK_MEMORY_BODY;
+    request->claim.bytes = request->payload_bytes;
+    request->claim.granted = on_granted;
+    if (esk_broker_memory_claim(request->shard->broker, &request->claim)) {
+        return true;
+    }
+    request->state = ESKI_ES01_CLAIMING;
+    return false;
+}
 
 /* The frame at the front of the input; false: more must come. */
 static bool begin(struct eski_es01_client *client) {
@@ -247,7 +269,7 @@ static bool begin(struct eski_es01_client *client) {
     client->incoming = eski_es01_request_create(client, frame.request_id, frame.opcode);
     client->incoming->payload_bytes = (uint32_t)payload_bytes;
     esk_connection_consume(connection, ESK_ES01_FRAME_HEAD_BYTES);
-    return collect(client);
+    return !has_claimed(client->incoming) || collect(client);
 }
 
 /* Whether the next frame, or the rest of one, may be taken. */
@@ -256,7 +278,10 @@ static bool may_take(const struct eski_es01_client *client) {
     if (esk_connection_output_bytes(connection) >= ESK_CONNECTION_OUTPUT_BYTES_MAX) {
         return false;
     }
-    return client->incoming || client->in_flight < ESK_CONNECTION_REQUESTS_MAX;
+    if (client->incoming) {
+        return client->incoming->state != ESKI_ES01_CLAIMING;
+    }
+    return client->in_flight < ESK_CONNECTION_REQUESTS_MAX;
 }
 
 static void drop_incoming(struct eski_es01_client *client) {
@@ -273,8 +298,10 @@ void eski_es01_frames_take(struct eski_es01_client *client) {
     unsigned taken = 0;
     bool goes_on = true;
     while (!client->is_ending && !esk_connection_stopping(connection) && goes_on) {
-        if (!may_take(client)) { /* more is done, or sent, first */
-            client->partial_since_ns = 0;
+        if (!may_take(client)) { /* more is done, sent, or given back first */
+            if (!client->incoming) {
+                client->partial_since_ns = 0;
+            }
             esk_connection_want_input(connection, false);
             return;
         }

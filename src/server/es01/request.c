@@ -93,6 +93,7 @@ void eski_es01_request_destroy(struct eski_es01_request *request) {
     if (request->charged_bytes) {
         esk_broker_memory_give(shard->broker, request->charged_bytes);
     }
+    esk_broker_memory_settle(shard->broker, &request->claim);
     if (request->arena.bytes > (1 << 20)) { /* giving back many MiB takes long */
         request->mail.run = on_discarded;
         esk_post(shard->es01->helper, &request->mail);
@@ -107,6 +108,11 @@ void eski_es01_request_destroy(struct eski_es01_request *request) {
 
 bool eski_es01_request_charge(struct eski_es01_request *request, uint64_t bytes) {
     struct esk_broker_shard *broker = request->shard->broker;
+    if (request->claim.is_granted) {
+        bool more = esk_broker_memory_take_more(broker, &request->claim, bytes);
+        request->charged_bytes += more ? bytes : 0;
+        return more;
+    }
     uint64_t total = request->charged_bytes + bytes;
     /* All of it anew: what one request alone needs is always given. */
     esk_broker_memory_give(broker, request->charged_bytes);

@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "broker/caller.h"
 #include "broker/consume_walk.h"
+#include "broker/memory.h"
 #include "broker/produce.h"
 #include "server/connection/addresses.h"
 #include "server/es01/es01.h"
@@ -16,6 +17,8 @@
 /* A frame up to this size is left in the connection's input until it is whole; larger ones are
  * collected. */
 #define ESKI_ES01_SMALL_BYTES 4096
+/* Memory for a larger frame is claimed before it is read; who claims waits in line. */
+#define ESKI_ES01_UNCLAIMED_BYTES_MAX (64 * 1024)
 /* Larger produces are written on their own: merging them would gain nothing. */
 #define ESKI_ES01_MERGED_FRAME_BYTES_MAX (16 * 1024)
 #define ESKI_ES01_MERGE_BYTES_MAX (64 * 1024)
@@ -38,6 +41,7 @@ enum eski_es01_operation {
 
 enum eski_es01_state {
     ESKI_ES01_COLLECTING, /* its frame is not whole */
+    ESKI_ES01_CLAIMING,   /* nor is there memory for it yet */
     ESKI_ES01_PREPARING,  /* with the helper: inflated, or taken apart */
     ESKI_ES01_WAITING,    /* for an earlier produce to the same topic, or for memory */
     ESKI_ES01_RUNNING,    /* with the broker */
@@ -63,7 +67,8 @@ struct eski_es01_request {
     bool is_held;       /* in client->produces */
     bool is_authorised; /* by its beginning */
     uint64_t started_ns;
-    uint64_t charged_bytes; /* taken from the broker's budget */
+    struct esk_memory_claim claim; /* for `body` */
+    uint64_t charged_bytes;        /* taken from the broker's budget besides */
     uint8_t topic[ESK_TOPIC_NAME_BYTES_MAX];
     uint32_t topic_bytes;
 
