@@ -9,6 +9,7 @@ import time
 from harness.model import Model
 
 SECONDS = float(os.environ.get("ESKER_RANDOM_SECONDS", "8"))
+SETTLED_S = 20  # only bounds a failure
 TOPICS = ["orders", "orders.eu", "bills", "logs-1"]
 GROUPS = ["analytics", "mail", "a group / with é"]
 PRODUCERS = ["p-1", "p-2", "ß"]
@@ -280,27 +281,38 @@ class Walk:
         assert answer.json == {"status": "unknown_member"}, answer
     do_leave.weight = 2
 
-    def do_assignment(self):
-        group = self.random.choice(GROUPS)
-        members = self.model.members.get(group, {})
-        assignments, generations = {}, set()
-        for member in members:
+    def assignments(self, group):
+        """{member: [(topic, partition)]}, and the generation that they are of; None while the group
+        is between two."""
+        found, generations = {}, set()
+        for member in self.model.members[group]:
             answer = self.client.get(
                 f"/groups/{quoted(group)}/assignment?member_id={quoted(member)}")
             assert answer.status == 200, answer
             generations.add(answer.json["generation"])
-            assignments[member] = [(each["topic"], each["partition"])
-                                   for each in answer.json["assignment"]]
-        if not members:
+            found[member] = [(each["topic"], each["partition"])
+                             for each in answer.json["assignment"]]
+        return (found, generations.pop()) if len(generations) == 1 else (found, None)
+
+    def do_assignment(self):
+        group = self.random.choice(GROUPS)
+        if not self.model.members.get(group):
             return
-        assert len(generations) == 1, generations
-        generation = generations.pop()
+        end = time.monotonic() + SETTLED_S
+        while True:  # after a topic went, a rebalance follows on its own
+            found, generation = self.assignments(group)
+            try:
+                assert generation is not None
+                self.model.check_assignment(group, found)
+                beat = self.client.post(f"/groups/{quoted(group)}/heartbeat",
+                                        {"member_id": next(iter(found)), "generation": generation})
+                assert beat.json == {"status": "ok", "generation": generation}, beat
+                break
+            except AssertionError:
+                if time.monotonic() > end:
+                    raise
         assert generation >= self.model.generations.get(group, 1)
         self.model.generations[group] = generation
-        self.model.check_assignment(group, assignments)
-        beat = self.client.post(f"/groups/{quoted(group)}/heartbeat",
-                                {"member_id": member, "generation": generation})
-        assert beat.json == {"status": "ok", "generation": generation}, beat
 
     # The broker's own life
 
