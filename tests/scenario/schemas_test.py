@@ -154,6 +154,41 @@ def test_protobuf(broker):
     assert answer.error == "backward-incompatible: type of 'Order.id' changes from int32 to string"
 
 
+def make_key(client, headers, action, prefix):
+    answer = client.post("/admin/keys", {
+        "name": "k", "acls": [{"action": action, "topic_prefix": prefix}]}, headers=headers)
+    assert answer.status == 201, answer
+    return {"Authorization": "Bearer " + answer.json["secret"]}
+
+
+def test_a_grant_on_a_topic_covers_its_schemas(make_broker):
+    broker = make_broker("--auth", "required")
+    client = broker.client()
+    admin = {"X-Es-Key": (broker.data_dir / "bootstrap.key").read_text().strip()}
+    for subject in ["orders-value", "orders.eu-key", "ordersecret-value"]:
+        body = {"subject": subject, "type": "json_schema", "schema": "{}"}
+        assert client.post("/schemas", body, headers=admin).status == 200
+    reader = make_key(client, admin, "read", "orders")
+    writer = make_key(client, admin, "write", "orders")
+    for headers in [reader, writer]:
+        shown = client.get("/schemas", headers=headers).json["schemas"]
+        assert [s["subject"] for s in shown] == ["orders-value", "orders.eu-key"]
+        assert client.get("/subjects", headers=headers).json == ["orders-value", "orders.eu-key"]
+        assert client.get("/subjects/orders-value/versions/latest", headers=headers).status == 200
+        assert client.get("/schemas/2", headers=headers).status == 200
+        for path in ["/schemas/3", "/schemas/ids/3", "/subjects/ordersecret-value/versions/latest",
+                     "/subjects/none/versions", "/config/none"]:
+            assert client.get(path, headers=headers).status == 403, path
+        body = {"subject": "orders-value", "type": "json_schema", "schema": "{}"}
+        assert client.post("/schemas", body, headers=headers).status == 403
+        answer = client.post("/subjects/orders-value/versions", {"schema": AVRO}, headers=headers)
+        assert (answer.status, answer.json["error_code"]) == (403, 403)
+        assert client.post("/subjects/orders-value", {"schema": "{}", "schemaType": "JSON"},
+                           headers=headers).status == 200
+    answer = client.get("/subjects")
+    assert (answer.status, answer.json["error_code"]) == (401, 401)
+
+
 # --- Confluent's routes ---
 
 AVRO = json.dumps({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]})

@@ -136,6 +136,23 @@ def test_the_topic_goes(client, broker):
     assert "delete" in events.error() or "exist" in events.error()
 
 
+def test_the_key_goes(make_broker):
+    broker = make_broker("--auth", "required")
+    client = broker.client()
+    admin = {"X-Es-Key": (broker.data_dir / "bootstrap.key").read_text().strip()}
+    client.post("/topics", {"name": "t"}, headers=admin)
+    assert client.get("/topics/t/tail?partition=0").status == 401
+    made = client.post("/admin/keys", {
+        "name": "k", "acls": [{"action": "read", "topic_prefix": "t"}]}, headers=admin).json
+    events = Events(broker, "/topics/t/tail?partition=0", x_es_key=made["secret"])
+    events.next()
+    assert client.delete("/admin/keys/" + made["key_id"], headers=admin).status == 200
+    client.post("/topics/t/produce", {"records": [{"value": "not for it"}]}, headers=admin)
+    with pytest.raises((EOFError, http.client.HTTPException, ConnectionError)):
+        while True:
+            assert "data" not in events.next()
+
+
 def test_a_stop_ends_it(client, broker):
     client.create_topic("t")
     events = Events(broker, "/topics/t/tail?partition=0")
