@@ -17,14 +17,12 @@ if ! [ -e "$folder/kafka/done" ]; then
         missing "Kafka: Maven does not answer, or is not installed"
     fi
 fi
-if ! [ -x "$folder/kafkaload" ]; then
-    (cd "$here/kafkaload" && go build -o "$folder/kafkaload" .) ||
-        missing "the load for Kafka: Go's registry does not answer, or go is not installed"
+if ! [ -x "$folder/peerload" ]; then
+    (cd "$here/peerload" && go build -o "$folder/peerload" .) ||
+        missing "the loads: Go's registry does not answer, or go is not installed"
 fi
-for tool in nats-server/v2@v2.15.2 natscli/nats@v0.5.0; do
-    name=${tool%%@*}
-    case $name in nats-server/v2) name=nats-server ;; *) name=nats ;; esac
-    [ -x "$folder/$name" ] || GOBIN="$folder" go install "github.com/nats-io/$tool" ||
+if ! [ -x "$folder/nats-server" ]; then
+    GOBIN="$folder" go install github.com/nats-io/nats-server/v2@v2.15.2 ||
         missing "NATS: Go's registry does not answer, or go is not installed"
-done
+fi
 exit 0

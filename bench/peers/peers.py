@@ -4,7 +4,6 @@
 import base64
 import json
 import pathlib
-import re
 import signal
 import socket
 import subprocess
@@ -42,6 +41,18 @@ class Peer:
             self.process = subprocess.Popen(command, stdout=log, stderr=log,
                                             stdin=subprocess.DEVNULL)
 
+    def load_program(self, command, **options):
+        flags = [text for name, value in options.items() for text in (f"-{name}", str(value))]
+        return subprocess.run([self.tools / "peerload", command, "-addr",
+                               f"127.0.0.1:{self.port}", *flags],
+                              capture_output=True, text=True, check=True).stdout
+
+    def report(self, command, **options):
+        found = json.loads(self.load_program(command, **options))
+        if found["errors"]:
+            raise RuntimeError(f"{self.name}: {found['errors']} errors")
+        return found
+
     def stop(self):
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
@@ -64,7 +75,7 @@ class Kafka(Peer):
     @staticmethod
     def is_there(tools):
         tools = pathlib.Path(tools)
-        return (tools / "kafka" / "done").exists() and (tools / "kafkaload").exists()
+        return (tools / "kafka" / "done").exists() and (tools / "peerload").exists()
 
     def java(self, *arguments):
         return ["java", *JVM, "-cp", str(self.tools / "kafka" / "*"), *arguments]
@@ -97,27 +108,16 @@ class Kafka(Peer):
         self.spawn(self.java("kafka.Kafka", str(path)))
         self.load_program("ready", secs=60)
 
-    def load_program(self, command, **options):
-        flags = [text for name, value in options.items() for text in (f"-{name}", str(value))]
-        return subprocess.run([self.tools / "kafkaload", command, "-addr",
-                               f"127.0.0.1:{self.port}", *flags],
-                              capture_output=True, text=True, check=True).stdout
-
     def prepare(self, topic, partitions):
         self.load_program("create", topic=topic, parts=partitions)
 
     def produce(self, topic, case, seconds):
-        report = json.loads(self.load_program(
-            "produce", topic=topic, parts=case.partitions, conns=case.connections,
-            depth=case.in_flight, batch=case.records, size=case.size, secs=seconds))
-        if report["errors"]:
-            raise RuntimeError(f"{self.name}: {report['errors']} errors")
-        return report
+        return self.report("kafka", topic=topic, parts=case.partitions, conns=case.connections,
+                           depth=case.in_flight, batch=case.records, size=case.size, secs=seconds)
 
 
 class Nats(Peer):
-    """File storage, one replica, every message synced. Only one record at a time a client: its
-    client gives up when more wait than it syncs in five seconds."""
+    """File storage, one replica, every message synced; one record at a time a connection."""
 
     name = "NATS, syncing always"
 
@@ -128,7 +128,7 @@ class Nats(Peer):
     @staticmethod
     def is_there(tools):
         tools = pathlib.Path(tools)
-        return (tools / "nats-server").exists() and (tools / "nats").exists()
+        return (tools / "nats-server").exists() and (tools / "peerload").exists()
 
     def start(self):
         path = self.folder / "server.conf"
@@ -145,26 +145,8 @@ class Nats(Peer):
         raise RuntimeError("nats-server does not listen")
 
     def prepare(self, topic, partitions):
-        pass  # made by the first run
+        pass  # the load makes its stream
 
     def produce(self, topic, case, seconds):
-        rate = 0
-        count = 200 * case.connections
-        for _ in range(2):  # the first run says how much the second one can do
-            rate, report = self.publish(topic, case, count)
-            count = max(count, int(rate * seconds)) // case.connections * case.connections
-        return report
-
-    def publish(self, topic, case, count):
-        output = subprocess.run(
-            [self.tools / "nats", "-s", f"nats://127.0.0.1:{self.port}", "bench", "js", "pub",
-             "sync", topic, "--stream", topic, "--clients", str(case.connections), "--msgs",
-             str(count), "--size", f"{case.size}B", "--no-progress", "--purge", "--create",
-             "--maxbytes", "20GB"],
-            capture_output=True, text=True, check=True).stdout
-        line = [text for text in output.splitlines() if "msgs/sec" in text][-1]
-        rate = float(re.search(r"([\d,]+) msgs/sec", line)[1].replace(",", ""))
-        quantiles = {name: float(value.replace(",", "")) / 1000
-                     for name, value in re.findall(r"(P50|P99):? ([\d.,]+)us", output)}
-        return rate, {"records_per_second": rate, "p50_ms": quantiles.get("P50", 0),
-                      "p99_ms": quantiles.get("P99", 0)}
+        return self.report("nats", topic=topic, conns=case.connections, size=case.size,
+                           secs=seconds)
