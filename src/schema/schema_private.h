@@ -25,6 +25,7 @@ bool eski_json_find(const struct esk_json_value *object, struct esk_slice key,
 enum esk_err eski_incompatible(struct esk_error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+enum esk_err eski_json_schema_check(const struct esk_json_value *root, struct esk_error *error);
 enum esk_err eski_json_schema_canonical(struct esk_slice text, struct esk_buffer *canonical,
                                         struct esk_error *error);
 enum esk_err eski_json_schema_backward(struct esk_slice newer, struct esk_slice older,
