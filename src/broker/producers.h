@@ -26,6 +26,7 @@ struct esk_producer_list {
     void (*done)(struct esk_producer_list *list, enum esk_err err);
     struct esk_producer_entry *producers; /* out; freed by esk_producer_list_fini */
     size_t count;
+    size_t partition; /* the caller's, 0 at first: up to where this producer's were passed on */
     struct esk_error error;
     void *internal;
 };

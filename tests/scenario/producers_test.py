@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Idempotent producers over HTTP: the page's table, requests as a whole, kill -9 in between, owners,
-listing and forgetting."""
+"""Idempotent producers over HTTP: the page's table, requests as a whole, kill -9 in between,
+owners, listing and forgetting."""
 import random
 import threading
 

@@ -146,10 +146,7 @@ struct eski_request {
             uint32_t shown;              /* of a list */
             bool has_begun;
         } schema;
-        struct {
-            struct esk_producer_list list;
-            size_t partition; /* the next of this producer's */
-        } producers;
+        struct esk_producer_list producer_list;
         struct esk_producer_removal producer_removal;
         struct esk_key_creation key_creation;
         struct esk_key_revocation key_revocation;

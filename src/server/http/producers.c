@@ -50,10 +50,10 @@ static void write_partition(struct esk_json_writer *writer,
     esk_json_close_object(writer);
 }
 
-/* In pieces of some partitions; the next one is request->position and producers.partition. */
+/* In pieces of some partitions; the next one is request->position and the list's partition. */
 static bool fill_producers(struct eski_request *request, struct esk_buffer *out) {
-    const struct esk_producer_list *list = &request->producers.list;
-    size_t *at = &request->producers.partition;
+    struct esk_producer_list *list = &request->producer_list;
+    size_t *at = &list->partition;
     struct esk_json_writer writer = esk_json_writer(out);
     if (request->position == 0 && *at == 0) {
         esk_json_open_object(&writer);
@@ -87,11 +87,11 @@ static bool fill_producers(struct eski_request *request, struct esk_buffer *out)
 }
 
 static void clean_list(struct eski_request *request) {
-    esk_producer_list_fini(&request->producers.list);
+    esk_producer_list_fini(&request->producer_list);
 }
 
 static void listed(struct esk_producer_list *list, enum esk_err err) {
-    struct eski_request *request = ESK_CONTAINER(list, struct eski_request, producers.list);
+    struct eski_request *request = ESK_CONTAINER(list, struct eski_request, producer_list);
     if (err) {
         eski_fail(request, err, &list->error);
         return;
@@ -101,8 +101,8 @@ static void listed(struct esk_producer_list *list, enum esk_err err) {
 }
 
 void eski_producer_list_run(struct eski_request *request) {
-    request->producers.list.done = listed;
-    esk_broker_producer_list(request->shard->broker, &request->producers.list);
+    request->producer_list.done = listed;
+    esk_broker_producer_list(request->shard->broker, &request->producer_list);
 }
 
 /* --- forget --- */
