@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes esk/command_table.h and .c, docs/esk.md, the manual page and the completion for bash from
-definitions/esk.toml.
+"""Makes esk/command_table.h and .c and docs/esk.md from definitions/esk.toml; generate_shell.py
+makes the manual pages and the completion of it.
 
 usage: generate_esk.py --out DIR definitions/esk.toml
 """
@@ -98,58 +98,6 @@ Exit codes: 0 done; 1 the broker could not be reached or answered with an error,
 not be read; 2 the command line is wrong. Ended by a signal it is 128 and the signal's number, as
 shells count it: 130 after Ctrl-C (SIGINT), 141 when a reader such as `head` went (SIGPIPE), 143
 after SIGTERM.
-"""
-
-MANUAL = r""".\" Generated from definitions/esk.toml; do not edit.
-.TH ESK 1 "" "esker {version}" "User Commands"
-.ad l
-.SH NAME
-esk \- command-line tool of Esker, an event-streaming log
-.SH SYNOPSIS
-.B esk
-.I COMMAND
-[\fB\-\-option\fR \fIVALUE\fR]... [\fIARGUMENT\fR]...
-.SH OPTIONS OF EVERY COMMAND
-{globals}.SH COMMANDS
-{commands}.SH ENVIRONMENT
-.TP
-.B ESK_SERVER
-The broker, where \-\-server is not given.
-.SH EXIT STATUS
-.TP
-.B 0
-Done.
-.TP
-.B 1
-The broker could not be reached or answered with an error, or a file could not be read.
-.TP
-.B 2
-The command line is wrong.
-.TP
-.B 130, 141, 143
-Ended by SIGINT, by SIGPIPE (nobody reads the output), by SIGTERM.
-"""
-
-COMPLETION = """# SPDX-License-Identifier: Apache-2.0
-# Completion of esk for bash. Generated from definitions/esk.toml; do not edit.
-_esk() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}}
-    local first= second= word options
-    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        case $word in
-        -*) ;;
-        *) if [ -z "$first" ]; then first=$word; elif [ -z "$second" ]; then second=$word; fi ;;
-        esac
-    done
-    case $previous in
-{choices}    esac
-    case "$first $second" in
-    " ") options="{words}" ;;
-    "help ") options="{words}" ;;
-{helps}{cases}    esac
-    COMPREPLY=($(compgen -W "$options {globals}" -- "$current"))
-}}
-complete -o default -F _esk esk
 """
 
 UNITS = {
@@ -350,68 +298,6 @@ def page(global_options, commands):
     return text
 
 
-def roff(text):
-    return text.replace("-", "\\-")
-
-
-def manual_option(entry):
-    name = f"--{entry['name']}" + (f" {shown_value(entry)}" if shown_value(entry) else "")
-    if "letter" in entry:
-        name = f"-{entry['letter']}, {name}"
-    default = entry.get("default", entry.get("automatic"))
-    facts = [f"{entry['min']} to {entry['max']}"] if "min" in entry else []
-    facts += [f"default: {default}"] if default else []
-    facts += ["may be repeated"] if entry.get("repeats") else []
-    default = f" ({'; '.join(facts)})" if facts else ""
-    return f".TP\n.B {roff(name)}\n{roff(entry['help'] + default)}\n"
-
-
-def version():
-    """The project's, for the manual page."""
-    text = (pathlib.Path(__file__).parents[1] / "CMakeLists.txt").read_text(encoding="utf-8")
-    found = re.search(r"project\(esker VERSION ([0-9.]+)", text)
-    return found[1] if found else ""
-
-
-def manual(global_options, commands):
-    text = ""
-    for command in commands:
-        text += f".SS esk {roff(command['name'])} {roff(command['arguments'])}\n"
-        for paragraph in [command["summary"], *command["detail"].split("\n")]:
-            text += f"{roff(paragraph)}\n.PP\n" if paragraph else ""
-        text += "".join(manual_option(entry) for entry in command.get("option", []))
-        text += ".PP\n.nf\n" + "".join(f"{roff(line)}\n" for line in command["examples"]) + ".fi\n"
-    return MANUAL.format(
-        version=version(),
-        globals="".join(manual_option(entry) for entry in global_options), commands=text)
-
-
-def completion(global_options, commands):
-    """A word list for each command, and for the values of each option with choices."""
-    choices, seconds, cases = {}, {}, ""
-    for command in commands:
-        first, _, second = command["name"].partition(" ")
-        seconds.setdefault(first, []).append(second)
-        names = " ".join("--" + entry["name"] for entry in command.get("option", []))
-        pattern = f'"{first} {second}"' + ("" if second else "*")
-        action = "return" if command.get("passes_on") else f'options="{names}"'
-        cases += f"    {pattern}) {action} ;;\n"
-        for entry in command.get("option", []):
-            choices.setdefault("--" + entry["name"], set()).update(entry.get("choices", []))
-    for first, words in seconds.items():
-        if words != [""]:
-            cases += f'    "{first} "*) options="{" ".join(words)}" ;;\n'
-    values = "".join(f'    {name}) COMPREPLY=($(compgen -W "{" ".join(sorted(found))}" -- '
-                     f'"$current")); return ;;\n' for name, found in choices.items() if found)
-    helps = ""
-    for first, words in seconds.items():
-        if words != [""]:
-            helps += f'    "help {first}") options="{" ".join(words)}" ;;\n'
-    return COMPLETION.format(
-        helps=helps, choices=values, words=" ".join([*seconds, "help"]), cases=cases,
-        globals=" ".join("--" + entry["name"] for entry in global_options))
-
-
 def render(global_options, commands):
     """Returns {path below the output directory: text}."""
     arrays = ""
@@ -429,8 +315,6 @@ def render(global_options, commands):
             globals="".join(option_row(entry) for entry in global_options), options=arrays,
             commands="".join(command_row(command) for command in commands)),
         "docs/esk.md": page(global_options, commands),
-        "share/esk.1": manual(global_options, commands),
-        "share/esk.bash": completion(global_options, commands),
     }
 
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The generator of esk's commands refuses tables that break a rule, and docs/esk.md is its own."""
 import pathlib
-import subprocess
 import sys
 
 import pytest
@@ -63,43 +62,6 @@ def test_a_good_table_is_rendered():
 def test_a_bad_table_is_refused(text, part):
     with pytest.raises(generate_esk.Invalid, match=part):
         generate_esk.load(GLOBAL + text)
-
-
-def own_files():
-    text = (ROOT / "definitions" / "esk.toml").read_text(encoding="utf-8")
-    return generate_esk.render(*generate_esk.load(text))
-
-
-@pytest.mark.parametrize("words, expected", [
-    (["pro"], {"produce", "producer"}),
-    (["help", "gro"], {"group"}),
-    (["help", "group", ""], {"list", "offsets", "commit", "delete"}),
-    (["topic", ""], {"create", "list", "describe", "config", "delete", "tail"}),
-    (["topic", "create", "--part"], {"--partitions"}),
-    (["consume", "orders", "--enc"], {"--encoding"}),
-    (["consume", "--encoding", ""], {"utf8", "base64", "raw"}),
-    (["bench", "produce", "--spread", "re"], {"request", "record"}),
-    (["group", "offsets", "--js"], {"--json"}),
-])
-def test_bash_completes_commands_options_and_choices(tmp_path, words, expected):
-    script = tmp_path / "esk.bash"
-    script.write_text(own_files()["share/esk.bash"], encoding="utf-8")
-    quoted = " ".join(f"'{word}'" for word in ["esk", *words])
-    run = (f". {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words)}; _esk; "
-           'printf "%s\\n" "${COMPREPLY[@]}"')
-    found = subprocess.run(["bash", "-c", run], capture_output=True, text=True, check=True)
-    assert found.stderr == ""
-    plain = {word for word in found.stdout.split() if words[-1] or not word.startswith("--")}
-    assert plain == expected
-
-
-def test_the_manual_page_has_every_command_and_option():
-    text = own_files()["share/esk.1"]
-    assert "\n.SS esk topic create TOPIC\n" in text
-    assert "\n.B \\-k, \\-\\-key\\-separator TEXT\n" in text
-    for line in text.split("\n"):
-        assert not line.startswith("'") and "{" not in line[:1]
-        assert line[:1] != "." or line[1:2].isupper() or line[1:3] in ("ad", "nf", "fi", '\\"')
 
 
 def test_the_page_of_the_documentation_is_the_table_s():
