@@ -171,6 +171,12 @@ def test_the_binary_door_asks_for_certificates_too(start_tls, authority):
         assert client.ping(b"x") == b"x"
     with pytest.raises((Closed, ssl.SSLError)):
         Es01Client(broker.door("binary"), tls=context_of(authority))
+    client = Https(broker, context_of(authority, authority.client()))
+    client.connection.request("GET", "/metrics")
+    metrics = client.connection.getresponse().read().decode()
+    assert 'esker_tls_handshakes_total{door="es01",result="done"} 1' in metrics
+    assert 'esker_tls_handshakes_total{door="es01",result="failed"} 1' in metrics
+    client.close()
 
 
 def test_plain_http_is_told_so(start_tls, authority):

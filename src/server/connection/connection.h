@@ -43,12 +43,11 @@ struct esk_door {
     /* May be NULL, and the client is dropped then: there is no memory to keep what `serve` left of
      * the input, and it is lost. To answer what can be answered, and finish. */
     void (*overloaded)(struct esk_connection *connection);
-    /* With TLS; both may be NULL. */
+    /* With TLS; each may be NULL. */
+    void (*handshake_ended)(struct esk_connection *connection, bool succeeded);
     const char *alpn;               /* the protocol's name, RFC 7301 */
     const char *answer_without_tls; /* sent as it is to a client that does not speak TLS */
     atomic_uint connections;        /* open now, all shards */
-    atomic_ullong handshakes_done;  /* of TLS, all shards */
-    atomic_ullong handshakes_failed;
 };
 
 /* The door's own data for this connection; NULL at first. */

@@ -53,9 +53,15 @@ void eski_tls_destroy(struct eski_tls *tls) {
 
 /* --- failures --- */
 
+static void tell_door(struct esk_connection *connection, bool succeeded) {
+    if (connection->door->handshake_ended) {
+        connection->door->handshake_ended(connection, succeeded);
+    }
+}
+
 static void note_failure(struct esk_connection *connection, const char *reason) {
     struct eski_shard *shard = connection->shard;
-    atomic_fetch_add_explicit(&connection->door->handshakes_failed, 1, memory_order_relaxed);
+    tell_door(connection, false);
     uint64_t tick = eski_deadlines_tick(shard, 0);
     if (tick < shard->failure_log_tick) {
         shard->failures_unlogged++;
@@ -133,7 +139,7 @@ static void on_stepped(struct esk_mail *mail) {
         connection->readable = true; /* more may have come with the last of the handshake */
         connection->writable = true;
         connection->stall_due_tick = 0;
-        atomic_fetch_add_explicit(&connection->door->handshakes_done, 1, memory_order_relaxed);
+        tell_door(connection, true);
     } else if (tls->result != GNUTLS_E_AGAIN && !connection->is_aborted) {
         fail_handshake(connection, tls->result);
     }

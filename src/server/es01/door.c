@@ -229,6 +229,11 @@ static void on_expired(struct esk_connection *connection) {
     }
 }
 
+static void on_handshake_ended(struct esk_connection *connection, bool succeeded) {
+    struct eski_es01_shard *shard = shard_of(connection);
+    esk_counter_add(succeeded ? &shard->handshakes_done : &shard->handshakes_failed, 1);
+}
+
 static const struct esk_door_ops ops = {on_opened, on_serve, on_expired, on_closed};
 
 /* --- life --- */
@@ -256,6 +261,11 @@ static void register_metrics(struct eski_es01_shard *shard) {
     }
     const char *door[] = {"es01"};
     esk_metrics_add(shard->metrics, ESK_METRIC_CONNECTIONS, door, &shard->connections);
+    const char *done[] = {"es01", "done"};
+    const char *failed[] = {"es01", "failed"};
+    esk_metrics_add(shard->metrics, ESK_METRIC_TLS_HANDSHAKES_TOTAL, done, &shard->handshakes_done);
+    esk_metrics_add(shard->metrics, ESK_METRIC_TLS_HANDSHAKES_TOTAL, failed,
+                    &shard->handshakes_failed);
 }
 
 struct esk_es01 *esk_es01_create(const struct esk_es01_options *options) {
@@ -263,6 +273,7 @@ struct esk_es01 *esk_es01_create(const struct esk_es01_options *options) {
     es01->options = *options;
     es01->door.ops = &ops;
     es01->door.context = es01;
+    es01->door.handshake_ended = on_handshake_ended;
     es01->addresses = esk_addresses_create(options->connections_per_address_max);
     es01->helper = esk_worker_create(options->platform, "es01", 1);
     es01->helper_deflater = esk_es01_deflater_create();

@@ -175,6 +175,8 @@ struct eski_es01_shard {
     struct esk_counter errors[ESKI_ES01_OPERATION_COUNT];
     struct esk_histogram durations[ESKI_ES01_OPERATION_COUNT];
     struct esk_counter connections;
+    struct esk_counter handshakes_done;
+    struct esk_counter handshakes_failed;
     uint64_t refusal_told_ns; /* when the log last heard of an address with too many */
 };
 

@@ -211,8 +211,7 @@ static void leave(struct eski_request *request) {
 
 static void leave_if_ending(struct eski_request *request) {
     if (esk_connection_input_ending(request->connection) ||
-        esk_connection_stopping(request->connection) ||
-        esk_caller_is_revoked(&request->caller)) {
+        esk_connection_stopping(request->connection) || esk_caller_is_revoked(&request->caller)) {
         leave(request);
     }
 }
@@ -334,6 +333,11 @@ static void on_closed(struct esk_connection *connection) {
     eski_request_destroy(request);
 }
 
+static void on_handshake_ended(struct esk_connection *connection, bool succeeded) {
+    struct eski_http_shard *shard = shard_of(connection);
+    esk_counter_add(succeeded ? &shard->handshakes_done : &shard->handshakes_failed, 1);
+}
+
 static const struct esk_door_ops ops = {on_opened, on_serve, on_expired, on_closed};
 
 /* --- life --- */
@@ -376,6 +380,7 @@ struct esk_http *esk_http_create(const struct esk_http_options *options) {
     http->door.ops = &ops;
     http->door.context = http;
     http->door.overloaded = on_overloaded;
+    http->door.handshake_ended = on_handshake_ended;
     http->door.alpn = "http/1.1";
     http->door.answer_without_tls = answer_without_tls;
     http->helper = esk_worker_create(options->platform, "http-json", 1);

@@ -78,10 +78,6 @@ static void append_own(struct eski_request *request) {
     }
     unsigned connections = atomic_load_explicit(&http->door.connections, memory_order_relaxed);
     esk_counter_set(&http->shards[0].connections, connections);
-    esk_counter_set(&http->shards[0].handshakes_done,
-                    atomic_load_explicit(&http->door.handshakes_done, memory_order_relaxed));
-    esk_counter_set(&http->shards[0].handshakes_failed,
-                    atomic_load_explicit(&http->door.handshakes_failed, memory_order_relaxed));
     esk_metrics_write(&request->scrape.text, registries, count + other_count);
     for (uint32_t i = 0; i < count; i++) {
         esk_loop_turn_reset(esk_broker_shard_loop(http->shards[i].broker));

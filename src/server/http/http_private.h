@@ -168,7 +168,7 @@ struct eski_http_shard {
     struct esk_counter requests[ESKI_OPERATION_COUNT];
     struct esk_counter errors[ESKI_OPERATION_COUNT];
     struct esk_histogram durations[ESKI_OPERATION_COUNT];
-    struct esk_counter connections; /* shard 0's, as the next two; set by a scrape */
+    struct esk_counter connections; /* shard 0's; set by a scrape */
     struct esk_counter handshakes_done;
     struct esk_counter handshakes_failed;
 };
