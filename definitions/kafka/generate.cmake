@@ -5,8 +5,8 @@ set(kafka_generated wire/kafka/messages.h wire/kafka/tables.inc wire/kafka/forma
     wire/kafka/error_table.inc wire/kafka/releases.inc docs/kafka-apis.md)
 esk_generate(tools/kafka_generate.py "${kafka_definitions}"
     "${kafka_generated}")
-esk_generate(tools/kafka_assets.py "src/atlas/web/atlas.css;src/atlas/web/atlas.js;src/atlas/web/decode.js"
-    atlas/assets.inc)
+set(kafka_assets src/atlas/web/atlas.css src/atlas/web/atlas.js src/atlas/web/decode.js)
+esk_generate(tools/kafka_assets.py "${kafka_assets}" atlas/assets.inc)
 
 # Definitions, error codes and golden vectors against Kafka's own jars, where Maven answers.
 add_test(NAME kafka.against_jars COMMAND Python3::Interpreter -B
