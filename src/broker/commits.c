@@ -178,7 +178,7 @@ static void fetch_back(struct esk_mail *mail) {
     struct fetch_job *job = ESK_CONTAINER(mail, struct fetch_job, mail);
     struct esk_offset_fetch *fetch = job->fetch;
     enum esk_err err = job->err;
-    fetch->offsets = esk_alloc((job->count + 1) * sizeof(*fetch->offsets));
+    fetch->offsets = err == ESK_OK ? esk_alloc((job->count + 1) * sizeof(*fetch->offsets)) : NULL;
     fetch->count = 0;
     for (size_t i = 0; i < job->count; i++) {
         const struct esk_committed *commit = &job->commits[i];
@@ -193,7 +193,9 @@ static void fetch_back(struct esk_mail *mail) {
         fetch->offsets[fetch->count++] =
             (struct esk_offset_view){esk_text_copy(topic->name), commit->partition, commit->offset};
     }
-    qsort(fetch->offsets, fetch->count, sizeof(*fetch->offsets), compare_views);
+    if (fetch->count > 1) {
+        qsort(fetch->offsets, fetch->count, sizeof(*fetch->offsets), compare_views);
+    }
     eski_end(job->home);
     free(job->commits);
     free(job);
