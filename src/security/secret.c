@@ -25,18 +25,24 @@ void esk_secret_hash(struct esk_slice token, uint8_t hash[ESK_SECRET_HASH_BYTES]
     ESK_ASSERT(result == GNUTLS_E_SUCCESS);
 }
 
+static inline uint64_t differing_bits(const uint8_t *a, const uint8_t *b) {
+    uint64_t left;
+    uint64_t right;
+    memcpy(&left, a, 8);
+    memcpy(&right, b, 8);
+    return left ^ right;
+}
+
 bool esk_secret_equal(const uint8_t *a, const uint8_t *b, size_t size) {
     uint64_t different = 0;
     for (size_t i = 0; size < 8 && i < size; i++) {
         different |= (uint64_t)(a[i] ^ b[i]);
     }
-    for (size_t i = 0; size >= 8 && i < size; i += 8) {
-        size_t at = i + 8 <= size ? i : size - 8; /* the last word may overlap the one before */
-        uint64_t left;
-        uint64_t right;
-        memcpy(&left, a + at, 8);
-        memcpy(&right, b + at, 8);
-        different |= left ^ right;
+    if (size >= 8) {
+        for (size_t i = 0; i < size - 8; i += 8) {
+            different |= differing_bits(a + i, b + i);
+        }
+        different |= differing_bits(a + size - 8, b + size - 8); /* may overlap the one before */
     }
     return different == 0;
 }
