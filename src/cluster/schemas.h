@@ -12,7 +12,7 @@
 #include "schema/schema.h"
 
 /* All texts together: they are kept in memory, and in one snapshot with the rest. */
-#define ESK_SCHEMAS_BYTES_MAX (256u << 20)
+#define ESK_SCHEMAS_BYTES_MAX (64u << 20)
 #define ESK_SCHEMA_BYTES_MAX (15u << 20) /* one text: an entry has at most 16 MiB */
 
 struct esk_schema {

@@ -133,6 +133,7 @@ static void every_kind_goes_there_and_back_and_nothing_else_passes(void **state)
     check("offsets.topic_dropped");
     check("catalogue.group_owned");
     check("catalogue.group_released");
+    check("catalogue.schema_registered");
     check("offsets.group_assigned");
     check("offsets.group_deleted");
     check("offsets.commits_reset");
