@@ -153,6 +153,25 @@ def test_the_key_goes(make_broker):
             assert "data" not in events.next()
 
 
+def test_over_the_quota_it_goes_on_later(make_broker):
+    broker = make_broker("--auth", "required")
+    client = broker.client()
+    admin = {"X-Es-Key": (broker.data_dir / "bootstrap.key").read_text().strip()}
+    client.post("/topics", {"name": "t"}, headers=admin)
+    made = client.post("/admin/keys", {
+        "name": "k", "acls": [{"action": "read", "topic_prefix": "t"}],
+        "consume_bytes_per_sec": 1000}, headers=admin).json
+    records = {"records": [{"value": "x" * 700}] * 2}
+    client.post("/topics/t/produce", records, headers=admin)
+    events = Events(broker, "/topics/t/tail?partition=0&offset=0", x_es_key=made["secret"])
+    assert [events.record()[0] for _ in range(2)] == [1, 2]  # now it is in debt
+    client.post("/topics/t/produce", records, headers=admin)
+    assert [events.record()[0] for _ in range(2)] == [3, 4]
+    events.close()
+    throttled = client.get("/metrics", headers=admin).body.decode()
+    assert f'esker_key_throttled_total{{key_id="{made["key_id"]}"}} 0' not in throttled
+
+
 def test_a_stop_ends_it(client, broker):
     client.create_topic("t")
     events = Events(broker, "/topics/t/tail?partition=0")
