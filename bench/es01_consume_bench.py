@@ -15,13 +15,13 @@ def main():
         bare = run.bare("fetch")
         records = RECORDS // 20 if run.quick else RECORDS
         run.load(broker.url, "produce", binary=broker.door("binary"), topic="consume",
-                 partitions=16, connections=16, records=100, size=1024, spread=True,
+                 partitions=16, connections=16, records=100, size=1024,
                  requests=records // 100)
         for connections, least in ((1, 0.9), (16, 0.65)):
             shape = {**SHAPE, "topic": "consume", "connections": connections}
             ours, theirs = [], []
             for _ in range(run.rounds):
-                theirs.append(run.bare_load(bare, "consume", **shape))
+                theirs.append(run.bare_load(bare, broker, "consume", **shape))
                 ours.append(run.broker_load(broker, "consume", binary=broker.door("binary"),
                                             **shape))
             rate, bare_rate = (median([report["megabytes_per_second"] for report in reports])

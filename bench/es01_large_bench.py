@@ -6,7 +6,7 @@ import sys
 
 from lib import Run, median
 
-SHAPE = {"connections": 8, "in_flight": 8, "records": 64, "size": 1000, "spread": True}
+SHAPE = {"connections": 8, "in_flight": 8, "records": 64, "size": 1000}
 BURST_SECONDS = 10
 SUSTAINED_SECONDS = 120
 
@@ -19,11 +19,12 @@ def main():
             shape = {**SHAPE, "topic": f"large-{partitions}", "partitions": partitions}
             rates, bare_rates = [], []
             for _ in range(run.rounds):
+                broker = run.broker("--bind-binary", "127.0.0.1:0")
                 bare = run.bare("direct")
-                bare_rates.append(run.bare_load(bare, "produce", seconds=burst, warmup_seconds=0,
+                bare_rates.append(run.bare_load(bare, broker, "produce", seconds=burst,
+                                                warmup_seconds=0,
                                                 **shape)["megabytes_per_second"])
                 run.end_bare(bare[0])
-                broker = run.broker("--bind-binary", "127.0.0.1:0")
                 rates.append(run.broker_load(broker, "produce", binary=broker.door("binary"),
                                              seconds=burst, warmup_seconds=0,
                                              **shape)["megabytes_per_second"])
@@ -32,12 +33,12 @@ def main():
             run.note(f"{partitions} partitions, {burst} s: {rate:,.0f} MB/s, bare {bare_rate:,.0f}")
             run.goal("share of the bare program's rate", rate / bare_rate, 0.8, at_least=True)
 
-            bare = run.bare("twice")
-            bare_report = run.bare_load(bare, "produce", **shape)
-            run.end_bare(bare[0])
             broker = run.broker("--bind-binary", "127.0.0.1:0", "--retention-interval", "1s")
             broker.client().create_topic(shape["topic"], partitions,
                                          retention_bytes=(512 << 20) // partitions)
+            bare = run.bare("twice")
+            bare_report = run.bare_load(bare, broker, "produce", **shape)
+            run.end_bare(bare[0])
             report = run.broker_load(broker, "produce", binary=broker.door("binary"), **shape)
             run.stop(broker)
             rate, bare_rate = (r["megabytes_per_second"] for r in (report, bare_report))

@@ -17,7 +17,7 @@ def main():
         ours, theirs = [], []
         run.measure_disk()
         for _ in range(run.rounds):
-            theirs.append(run.bare_load(bare, "produce", **SHAPE))
+            theirs.append(run.bare_load(bare, broker, "produce", **SHAPE))
             ours.append(run.broker_load(broker, "produce", binary=broker.door("binary"), **SHAPE))
         run.measure_disk()
         rate, bare_rate = (median([report["records_per_second"] for report in reports])

@@ -48,7 +48,7 @@ class Esker:
         report = self.run.load(
             self.broker.url, "produce", binary=self.broker.door("binary"), topic=topic,
             partitions=case.partitions, connections=case.connections, in_flight=case.in_flight,
-            records=case.records, size=case.size, spread=True, seconds=seconds, warmup_seconds=0)
+            records=case.records, size=case.size, seconds=seconds, warmup_seconds=0)
         return {"records_per_second": report["records_per_second"],
                 "p50_ms": report["latency_ms"]["p50"], "p99_ms": report["latency_ms"]["p99"]}
 

@@ -30,7 +30,6 @@ from harness.broker import Broker  # noqa: E402
 
 from lib.process import Process  # noqa: E402
 
-NOWHERE = "http://127.0.0.1:9"  # a load over the binary protocol asks no HTTP
 WARMUP_SECONDS = 1  # of esk bench, by default
 RESULTS = ROOT / "bench" / "RESULTS.md"
 DISK_SECONDS = 2
@@ -227,18 +226,24 @@ class Run:
         return report
 
     def load(self, url, mode, **options):
-        """esk bench; by default as long as the run's option says."""
+        """esk bench; by default as long as the run's option says. binary is the address of that
+        door, spread says that all records of a request name one partition, in turn."""
+        if "binary" in options:
+            options |= {"binary": True, "binary_server": options["binary"]}
+        if "spread" in options:
+            options["spread"] = "request" if options["spread"] else "record"
         if "requests" not in options:
             options.setdefault("seconds", self.seconds)
         return self.end_load(self.start_load(url, mode, **options))
 
-    def bare_load(self, bare, mode, **options):
+    def bare_load(self, bare, broker, mode, **options):
         """esk bench against the bare program, with cpu_us_per_record of its process; the records of
-        the warm-up are estimated from the rate."""
+        the warm-up are estimated from the rate. What it asks over HTTP it asks the broker."""
         process, address = bare
         used = Process(process.pid)
-        report = self.load(NOWHERE, mode, binary=address, **options)
-        records = report["records"] * (1 + WARMUP_SECONDS / report["seconds"])
+        report = self.load(broker.url, mode, binary=address, **options)
+        warmup = options.get("warmup_seconds", WARMUP_SECONDS)
+        records = report["records"] * (1 + warmup / report["seconds"])
         report["cpu_us_per_record"] = used.used_cpu_seconds() * 1e6 / max(records, 1)
         return report
 
