@@ -22,7 +22,7 @@ enum esk_codec {
 enum esk_err esk_inflate(enum esk_codec codec, struct esk_slice input, size_t limit_bytes,
                          struct esk_buffer *output, struct esk_error *error);
 
-/* Appends the input (below 2 GiB) compressed, so that esk_inflate gives it back. Needs the memory of
+/* Appends the input (below 2 GiB) compressed, so that esk_inflate gives it back. Needs memory for
  * the worst case. ESK_ERR_UNSUPPORTED: an unknown codec. After an error the buffer's size is as
  * before. Blocks the thread for as long as it computes. */
 enum esk_err esk_compress(enum esk_codec codec, struct esk_slice input, struct esk_buffer *output,

@@ -23,10 +23,10 @@ void esk_pool_destroy(struct esk_pool *pool); /* all segments are closed */
  * The pool no longer has its name, durably. ESK_ERR_NOT_FOUND: path's folder is missing. */
 enum esk_err esk_pool_take(struct esk_pool *pool, const char *path, bool *taken,
                            struct esk_error *error);
-/* Takes the segment file at path, that of the group, base offset and revision, out of service: into the pool,
- * or away; a missing one is fine. A file whose header says otherwise only loses this name: a power
- * loss may have kept the old name of a file that is another segment by now. Segments still open on
- * it keep reading: it is not used again before they are closed. */
+/* Takes the segment file at path, that of the group, base offset and revision, out of service: into
+ * the pool, or away; a missing one is fine. A file whose header says otherwise only loses this
+ * name: a power loss may have kept the old name of a file that is another segment by now. Segments
+ * still open on it keep reading: it is not used again before they are closed. */
 enum esk_err esk_pool_give(struct esk_pool *pool, const char *path, uint64_t group_id,
                            uint64_t base_offset, uint32_t revision, struct esk_error *error);
 /* Gives everything back to the disk: on ENOSPC. Returns the bytes freed. */
