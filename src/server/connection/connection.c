@@ -16,16 +16,6 @@
 
 /* --- the end --- */
 
-static void forget_input(struct esk_connection *connection) {
-    if (connection->kept) {
-        if (connection->shard->broker) {
-            esk_broker_memory_give(connection->shard->broker, connection->kept_bytes);
-        }
-        free(connection->kept);
-        connection->kept = NULL;
-    }
-}
-
 static void free_connection(struct esk_connection *connection) {
     struct esk_server *server = connection->shard->server;
     free(connection);
@@ -42,7 +32,7 @@ static void close_now(struct esk_connection *connection) {
     esk_list_remove(&connection->ready_link);
     eski_deadlines_remove(connection);
     eski_output_drop(connection);
-    forget_input(connection);
+    eski_input_forget(connection);
     connection->input = esk_slice(NULL, 0);
     atomic_fetch_sub_explicit(&connection->door->connections, 1, memory_order_relaxed);
     connection->door->ops->closed(connection);
@@ -107,92 +97,6 @@ struct esk_connection *eski_connection_create(struct eski_shard *shard, struct e
     return connection;
 }
 
-/* --- input --- */
-
-/* Reads behind what was kept, all of it in the shard's window. */
-static void read_input(struct esk_connection *connection) {
-    uint8_t *window = connection->shard->window;
-    size_t have = connection->input.size;
-    size_t room = ESK_CONNECTION_WINDOW_BYTES - have;
-    if (room == 0) {
-        return;
-    }
-    if (have) {
-        memcpy(window, connection->input.data, have);
-    }
-    ssize_t count = eski_socket_read(connection, window + have, room);
-    if (count < 0) {
-        connection->is_aborted |= errno != EAGAIN;
-        return;
-    }
-    if (count == 0) {
-        connection->input_ended = true;
-        connection->peer_finished = true;
-        return;
-    }
-    connection->input = esk_slice(window, have + (size_t)count);
-}
-
-/* Bytes that were read cannot be left with the client. */
-static void lose_input(struct esk_connection *connection) {
-    if (!connection->door->overloaded) {
-        connection->is_aborted = true;
-        return;
-    }
-    connection->wants_input = false;
-    connection->door->overloaded(connection);
-    eski_shard_ready(connection->shard, connection);
-}
-
-/* Keeps what the door left, so that the window is free for the next connection. */
-static void keep_input(struct esk_connection *connection) {
-    struct esk_slice left = connection->input;
-    if (left.size == 0 || connection->is_finishing) {
-        forget_input(connection);
-        connection->input = esk_slice(NULL, 0);
-        return;
-    }
-    if (connection->kept && left.data >= connection->kept &&
-        left.data <= connection->kept + connection->kept_bytes) {
-        return;
-    }
-    size_t bytes = left.size + ESK_CONNECTION_PADDING_BYTES;
-    forget_input(connection);
-    if (connection->shard->broker && !esk_broker_memory_take(connection->shard->broker, bytes)) {
-        connection->input = esk_slice(NULL, 0);
-        lose_input(connection);
-        return;
-    }
-    connection->kept = esk_alloc(bytes);
-    connection->kept_bytes = bytes;
-    memcpy(connection->kept, left.data, left.size);
-    memset(connection->kept + left.size, 0, ESK_CONNECTION_PADDING_BYTES);
-    connection->input = esk_slice(connection->kept, left.size);
-}
-
-/* A client that still sends gets more time, up to a bound. */
-static void go_on_lingering(struct esk_connection *connection) {
-    uint64_t due =
-        eski_deadlines_tick(connection->shard, connection->shard->server->options.linger_ms);
-    uint64_t last = connection->linger_last_tick;
-    connection->stall_due_tick = due < last ? due : last; /* later: seen when the wheel is there */
-}
-
-/* While lingering: reads and drops, so that no reset overtakes the answer. */
-static void drop_input(struct esk_connection *connection) {
-    while (connection->readable && !connection->input_ended && !connection->is_aborted) {
-        ssize_t count =
-            eski_socket_read(connection, connection->shard->window, ESK_CONNECTION_WINDOW_BYTES);
-        if (count > 0) {
-            go_on_lingering(connection);
-            eski_shard_ready(connection->shard, connection);
-            return; /* one read a turn */
-        }
-        connection->input_ended = count == 0;
-        connection->is_aborted = count < 0 && errno != EAGAIN;
-    }
-}
-
 /* --- attending --- */
 
 static void flush(struct esk_connection *connection) {
@@ -225,12 +129,12 @@ static void serve(struct esk_connection *connection) {
         flush(connection);
     }
     if (can_read(connection)) {
-        read_input(connection);
+        eski_input_read(connection);
     }
     if (!connection->is_aborted) {
         connection->door->ops->serve(connection);
     }
-    keep_input(connection);
+    eski_input_keep(connection);
     size_t before = connection->output_bytes;
     if (before && !connection->is_aborted) {
         flush(connection);
@@ -263,7 +167,7 @@ static void linger(struct esk_connection *connection) {
             eski_deadlines_tick(connection->shard, LINGER_TIMES * linger_ms);
         set_stall_deadline(connection, linger_ms);
     }
-    drop_input(connection);
+    eski_input_drop(connection);
     connection->is_aborted |=
         connection->input_ended || (connection->shard->is_stopping && !connection->readable);
 }

@@ -158,6 +158,13 @@ struct esk_connection *eski_connection_create(struct eski_shard *shard, struct e
 void eski_connection_attend(struct esk_connection *connection);
 void eski_connection_expire(struct esk_connection *connection);
 
+/* input.c */
+void eski_input_read(struct esk_connection *connection);
+void eski_input_keep(struct esk_connection *connection); /* what the door left */
+/* While lingering: reads and drops, so that no reset overtakes the answer. */
+void eski_input_drop(struct esk_connection *connection);
+void eski_input_forget(struct esk_connection *connection);
+
 /* output.c */
 void eski_output_init(struct esk_connection *connection);
 void eski_output_drop(struct esk_connection *connection);
