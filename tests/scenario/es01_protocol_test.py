@@ -172,6 +172,15 @@ def test_frames_may_be_cut_anywhere(client):
     assert client.values("t", 0) == [f"v{n}".encode() for n in range(40)]
 
 
+def test_many_refused_frames_at_once_are_all_answered(client):
+    wrong = [(9, b""), (PRODUCE, produce_payload("nope", ["v"])),
+             (CONSUME, consume_payload("nope")), (PING, b"x" * 5000)]
+    frames = [frame(n, *wrong[n % len(wrong)]) for n in range(500)]
+    client.send(b"".join(frames))
+    answers = {client.read_frame()[:2] for _ in frames}
+    assert answers == {(n, PONG if n % 4 == 3 else ERROR) for n in range(500)}
+
+
 def test_a_half_closed_client_gets_its_answers(client):
     for number in range(50):
         client.send(frame(number, PRODUCE, produce_payload("t", ["v"])))

@@ -205,7 +205,11 @@ static void on_serve(struct esk_connection *connection) {
     if (client->is_welcome) {
         eski_es01_consume_waiting(client);
         eski_es01_frames_take(client);
+        uint32_t in_flight = client->in_flight;
         eski_es01_answers_write(client);
+        if (client->in_flight < in_flight) {
+            esk_connection_wake(connection); /* room for what waits in the input, or to be read */
+        }
     }
     client->is_serving = false;
     if (is_at_end(client)) {
