@@ -11,7 +11,8 @@
 
 #include <stdlib.h>
 
-#define RETRY_MS 1000 /* after a silent member could not be removed, for want of room */
+#define RETRY_MS 1000       /* after a silent member could not be removed, for want of room */
+#define ANSWERS_PER_TURN 16 /* of joins: about 10 us each with 10,000 partitions */
 
 struct rebalance {
     struct esk_mail mail;
@@ -25,6 +26,9 @@ struct rebalance {
     uint64_t generation;
     struct esk_block *payload;
     struct esk_submit submit;
+    /* the answers */
+    enum esk_err err;
+    const struct esk_group_edit *next_edit;
 };
 
 static struct eski_member_job *job_at(struct esk_link *link) {
@@ -169,17 +173,31 @@ static void answer_job(struct eski_group *group, struct eski_member_job *job,
     eski_member_answer(job, err);
 }
 
-static void finish(struct rebalance *rebalance, enum esk_err err) {
+static void finish_run(struct esk_mail *mail) {
+    struct rebalance *rebalance = ESK_CONTAINER(mail, struct rebalance, mail);
     struct eski_group *group = rebalance->group;
-    struct esk_link *link;
-    const struct esk_group_edit *edit = rebalance->edits;
-    while ((link = esk_list_first(&rebalance->jobs)) != NULL) {
+    struct esk_link *link = NULL;
+    for (unsigned i = 0; i < ANSWERS_PER_TURN; i++) {
+        link = esk_list_first(&rebalance->jobs);
+        if (link == NULL) {
+            break;
+        }
         esk_list_remove(link);
-        answer_job(group, job_at(link), edit++, err);
+        answer_job(group, job_at(link), rebalance->next_edit++, rebalance->err);
+    }
+    if (link != NULL) {
+        eski_post(group->coordinator->shard, mail, finish_run);
+        return;
     }
     clear(rebalance);
     free(rebalance);
     eski_group_next(group);
+}
+
+static void finish(struct rebalance *rebalance, enum esk_err err) {
+    rebalance->err = err;
+    rebalance->next_edit = rebalance->edits;
+    finish_run(&rebalance->mail);
 }
 
 static void applied(struct esk_submit *submit, enum esk_err err) {
