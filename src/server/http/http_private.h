@@ -20,9 +20,8 @@
 #include "broker/memory.h"
 #include "broker/quotas.h"
 #include "broker/raft.h"
-#include "broker/schemas.h"
-#include "server/http/consume_encoder_private.h"
 #include "server/http/http.h"
+#include "server/http/parts_private.h"
 #include "server/http/route_table.h"
 #include "wire/http/head.h"
 #include "wire/http/response.h"
@@ -115,37 +114,13 @@ struct eski_request {
         struct esk_group_listing listing;
         struct esk_offset_reset reset;
         struct esk_cleaning cleaning;
-        struct {
-            struct esk_consume consume;
-            struct eski_consume_encoder encoder;
-            struct esk_timer timer;
-            uint64_t offset; /* to begin with, unless */
-            bool is_at_end;
-            bool is_base64;
-            bool has_records; /* the encoder has more, or may have */
-            bool is_over;
-            enum esk_err err; /* with request->error: the last event */
-            uint64_t charged_bytes;
-        } tail;
-        struct {
-            char *bytes; /* hex or base64; in the arena, as the others */
-            char *type;  /* NULL: the bytes say what they are */
-            char *name;
-            int version;
-            bool is_hex;
-            bool is_found; /* a page */
-        } atlas;
+        struct eski_tail tail;
+        struct eski_atlas atlas;
         struct esk_raft_listing raft;
         struct {
             uint32_t partition;
         } tiered;
-        struct {
-            struct esk_schema_operation operation;
-            struct esk_schema_view view; /* to be shown */
-            uint32_t number;             /* an id or version; 0: the latest version */
-            uint32_t shown;              /* of a list */
-            bool has_begun;
-        } schema;
+        struct eski_schema schema;
         struct esk_producer_list producer_list;
         struct esk_producer_removal producer_removal;
         struct esk_key_creation key_creation;
