@@ -19,7 +19,6 @@
 static void finish(struct eski_produce_job *job, enum esk_err err) {
     struct esk_produce *produce = job->produce;
     eski_end(job->home);
-    free(job->sequenced);
     free(job);
     produce->internal = NULL;
     produce->done(produce, err);

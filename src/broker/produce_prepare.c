@@ -121,8 +121,11 @@ static uint32_t number_parts(struct esk_produce *produce, uint32_t *slots) {
 static struct eski_produce_job *job_create(struct esk_broker_shard *shard,
                                            struct esk_produce *produce, uint64_t first_group,
                                            uint32_t part_count) {
-    struct eski_produce_job *job =
-        esk_alloc_zeroed(1, sizeof(*job) + part_count * sizeof(struct eski_produce_part));
+    size_t bytes = sizeof(struct eski_produce_job) + part_count * sizeof(struct eski_produce_part);
+    if (produce->producer_id.data != NULL) {
+        bytes += eski_sequenced_bytes(produce, part_count);
+    }
+    struct eski_produce_job *job = esk_alloc_zeroed(1, bytes);
     job->home = shard;
     job->produce = produce;
     job->first_group = first_group;
@@ -232,7 +235,7 @@ enum esk_err eski_produce_prepare(struct esk_broker_shard *home, struct esk_prod
         return err;
     }
     if (produce->producer_id.data != NULL) {
-        made->sequenced = eski_sequenced_create(made);
+        eski_sequenced_init(made);
     }
     *job = made;
     return ESK_OK;

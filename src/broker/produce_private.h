@@ -47,7 +47,7 @@ struct eski_sequenced_part {
 struct eski_sequenced {
     struct esk_mail mail;
     struct eski_produce_job *job;
-    struct eski_producer_use use;
+    uint64_t producer_id; /* numeric */
     struct eski_sequenced_part *parts;
     struct esk_broker_shard *here; /* in whose loop it is */
     uint32_t at;                   /* parts before it have their turn, and fit */
@@ -79,8 +79,9 @@ void eski_produce_refuse(struct eski_produce_job *job, enum esk_err err);
 
 /* --- produce_sequences.c --- */
 
-/* The parts' records and sequences; when a job is built, any thread. */
-struct eski_sequenced *eski_sequenced_create(struct eski_produce_job *job);
+/* Behind the parts of a job: their records and sequences. Any thread. */
+size_t eski_sequenced_bytes(const struct esk_produce *produce, uint32_t part_count);
+void eski_sequenced_init(struct eski_produce_job *job); /* when the parts are counted */
 /* Resolves the name, takes the turns, judges, and submits what is new or answers. Home's loop. */
 void eski_sequenced_start(struct eski_produce_job *job);
 /* Where the job's records went, when all its parts were written. */

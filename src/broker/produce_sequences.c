@@ -22,11 +22,15 @@ static int compare_parts(const void *a, const void *b) {
     return left->partition < right->partition ? -1 : left->partition > right->partition;
 }
 
-struct eski_sequenced *eski_sequenced_create(struct eski_produce_job *job) {
-    struct esk_produce *produce = job->produce;
-    struct eski_sequenced *made =
-        esk_alloc_zeroed(1, sizeof(*made) + job->part_count * sizeof(struct eski_sequenced_part) +
-                                produce->record_count * sizeof(struct esk_sequence));
+size_t eski_sequenced_bytes(const struct esk_produce *produce, uint32_t part_count) {
+    return sizeof(struct eski_sequenced) + part_count * sizeof(struct eski_sequenced_part) +
+           produce->record_count * sizeof(struct esk_sequence);
+}
+
+void eski_sequenced_init(struct eski_produce_job *job) {
+    const struct esk_produce *produce = job->produce;
+    struct eski_sequenced *made = (struct eski_sequenced *)(void *)(job->parts + job->part_count);
+    job->sequenced = made;
     made->job = job;
     made->parts = (struct eski_sequenced_part *)(made + 1);
     struct esk_sequence *items = (struct esk_sequence *)(made->parts + job->part_count);
@@ -45,7 +49,6 @@ struct eski_sequenced *eski_sequenced_create(struct eski_produce_job *job) {
     if (job->part_count > 1) {
         qsort(made->parts, job->part_count, sizeof(made->parts[0]), compare_parts);
     }
-    return made;
 }
 
 void eski_sequenced_fill(struct eski_produce_job *job) {
@@ -145,9 +148,7 @@ static void submit_run(struct esk_mail *mail) {
     struct eski_sequenced_part *sequenced = ESK_CONTAINER(mail, struct eski_sequenced_part, mail);
     struct eski_produce_part *part = sequenced->part;
     struct esk_sequences *sequences = &sequenced->sequences;
-    struct esk_partition *partition =
-        esk_shard_find(part->owner->log, part->job->first_group + part->partition);
-    if (partition != sequences->partition) { /* deleted since it was judged */
+    if (esk_sequences_are_void(sequences)) {
         esk_sequences_release(sequences);
         esk_block_release(part->submit.block);
         eski_post(part->owner, &part->mail, eski_produce_part_fail);
@@ -157,7 +158,7 @@ static void submit_run(struct esk_mail *mail) {
     part->submit.strict = true;
     part->submit.sequences = sequences;
     part->submit.record_count = sequences->new_count;
-    esk_partition_submit(partition, &part->submit);
+    esk_partition_submit(sequences->partition, &part->submit);
 }
 
 static void filter_run(struct esk_mail *mail) {
@@ -253,7 +254,7 @@ static void walk(struct eski_sequenced *sequenced) {
             refuse(sequenced, ESK_ERR_NOT_FOUND);
             return;
         }
-        part->sequences.producer_id = sequenced->use.id;
+        part->sequences.producer_id = sequenced->producer_id;
         part->sequences.taken = taken;
         if (!esk_sequences_take(partition, &part->sequences) || !judge(sequenced)) {
             return;
@@ -274,10 +275,21 @@ static void begin(struct eski_sequenced *sequenced) {
     walk(sequenced);
 }
 
+/* The first use of a name. */
+struct first_use {
+    struct eski_producer_use use;
+    struct eski_sequenced *sequenced;
+};
+
 static void resolved(struct eski_producer_use *use, enum esk_err err) {
-    struct eski_sequenced *sequenced = ESK_CONTAINER(use, struct eski_sequenced, use);
+    struct first_use *first = ESK_CONTAINER(use, struct first_use, use);
+    struct eski_sequenced *sequenced = first->sequenced;
+    sequenced->producer_id = use->id;
     if (err != ESK_OK) {
         sequenced->job->produce->error = use->change.error;
+    }
+    free(first);
+    if (err != ESK_OK) {
         eski_produce_refuse(sequenced->job, err);
         return;
     }
@@ -287,18 +299,20 @@ static void resolved(struct eski_producer_use *use, enum esk_err err) {
 void eski_sequenced_start(struct eski_produce_job *job) {
     struct eski_sequenced *sequenced = job->sequenced;
     struct esk_produce *produce = job->produce;
-    struct eski_producer_use *use = &sequenced->use;
-    use->shard = job->home;
-    use->name = produce->producer_id;
-    use->owner = produce->owner;
-    use->done = resolved;
-    enum esk_err err =
-        eski_producer_resolve(job->home, use->name, use->owner, &use->id, &produce->error);
+    enum esk_err err = eski_producer_resolve(job->home, produce->producer_id, produce->owner,
+                                             job->parts[0].submit.timestamp_ms,
+                                             &sequenced->producer_id, &produce->error);
     if (err == ESK_OK) {
         begin(sequenced);
     } else if (err == ESK_ERR_AGAIN) {
+        struct first_use *first = esk_alloc_zeroed(1, sizeof(*first));
+        first->sequenced = sequenced;
+        first->use.shard = job->home;
+        first->use.name = produce->producer_id;
+        first->use.owner = produce->owner;
+        first->use.done = resolved;
         produce->internal = job;
-        eski_producer_use_start(use);
+        eski_producer_use_start(&first->use);
     } else {
         sequenced->err = err;
         sequenced->told = true;

@@ -11,8 +11,7 @@ static enum esk_err not_yours(struct esk_slice name, struct esk_error *error) {
 }
 
 /* Notes the use for the next round of producers_idle.c. */
-static void touch(struct esk_broker_shard *shard, struct esk_producer *producer) {
-    int64_t now_ms = esk_wall_ms(shard->broker->options.platform);
+static void touch(struct esk_broker_shard *shard, struct esk_producer *producer, int64_t now_ms) {
     producer->seen_ms = now_ms;
     if (now_ms - producer->used_ms >= eski_producer_tell_ms(shard->broker) &&
         esk_list_empty(&producer->touched)) {
@@ -21,7 +20,8 @@ static void touch(struct esk_broker_shard *shard, struct esk_producer *producer)
 }
 
 enum esk_err eski_producer_resolve(struct esk_broker_shard *shard, struct esk_slice name,
-                                   uint64_t owner, uint64_t *id, struct esk_error *error) {
+                                   uint64_t owner, int64_t now_ms, uint64_t *id,
+                                   struct esk_error *error) {
     struct esk_producer *producer = esk_producer_find(&shard->catalogue.producers, name);
     if (producer == NULL || (producer->owner == 0 && owner != 0)) {
         return ESK_ERR_AGAIN;
@@ -29,7 +29,7 @@ enum esk_err eski_producer_resolve(struct esk_broker_shard *shard, struct esk_sl
     if (producer->owner != owner) {
         return not_yours(name, error);
     }
-    touch(shard, producer);
+    touch(shard, producer, now_ms);
     *id = producer->id;
     return ESK_OK;
 }

@@ -19,10 +19,11 @@ struct eski_producer_use {
     bool block; /* the entry is a block of ids: the name's own comes behind it */
 };
 
-/* ESK_OK: *id is the name's, and it counts as used now. ESK_ERR_AGAIN: eski_producer_use_start has
- * to see to it. ESK_ERR_FORBIDDEN: it is another's. */
+/* ESK_OK: *id is the name's, and it counts as used at now_ms, the time. ESK_ERR_AGAIN:
+ * eski_producer_use_start has to see to it. ESK_ERR_FORBIDDEN: it is another's. */
 enum esk_err eski_producer_resolve(struct esk_broker_shard *shard, struct esk_slice name,
-                                   uint64_t owner, uint64_t *id, struct esk_error *error);
+                                   uint64_t owner, int64_t now_ms, uint64_t *id,
+                                   struct esk_error *error);
 void eski_producer_use_start(struct eski_producer_use *use);
 
 /* producers_idle.c: starts the timer that forgets; in shard 0's loop. */

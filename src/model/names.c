@@ -123,10 +123,17 @@ enum esk_err esk_id_check(struct esk_slice id, const char *what, struct esk_erro
         return esk_fail(error, ESK_ERR_INVALID, "%s must have 1 to %d bytes, not %zu", what,
                         ESK_ID_BYTES_MAX, id.size);
     }
+    size_t plain = 0; /* nearly all of them are no more than that */
+    while (plain < id.size && id.data[plain] >= 0x20 && id.data[plain] < 0x7f) {
+        plain++;
+    }
+    if (plain == id.size) {
+        return ESK_OK;
+    }
     if (!esk_utf8_valid(id)) {
         return esk_fail(error, ESK_ERR_INVALID, "%s is not UTF-8", what);
     }
-    for (size_t i = 0; i < id.size; i++) {
+    for (size_t i = plain; i < id.size; i++) {
         uint8_t c = id.data[i];
         bool c1 = c == 0xc2 && id.data[i + 1] < 0xa0; /* valid UTF-8: a second byte follows */
         if (c < 0x20 || c == 0x7f || c1) {

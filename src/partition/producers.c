@@ -171,7 +171,9 @@ enum esk_err eski_producer_apply(struct esk_partition *partition, const struct e
     if (err != ESK_OK) {
         return err;
     }
-    struct eski_producer *producer = eski_producer_obtain(partition, trailer.producer_id);
+    struct eski_producer *producer = /* which is held by what is in flight */
+        entry->producer != NULL ? entry->producer
+                                : eski_producer_obtain(partition, trailer.producer_id);
     uint64_t end = trailer.first + entry->record_count;
     if (entry->entry.index <= producer->applied_index) {
         return ESK_OK; /* the snapshot was a little later than its checkpoint */

@@ -25,18 +25,17 @@ enum esk_err eski_trailer_read(struct esk_slice payload, size_t batch_bytes, uin
     if (payload.size <= batch_bytes) {
         return esk_fail(error, ESK_ERR_CORRUPT, "a sequenced entry ends with its batch");
     }
-    struct esk_reader reader =
-        esk_reader(esk_slice(payload.data + batch_bytes, payload.size - batch_bytes));
-    uint8_t version = esk_read_u8(&reader);
+    const uint8_t *at = payload.data + batch_bytes;
+    uint8_t version = at[0];
+    bool whole = payload.size - batch_bytes == ESK_SEQUENCE_TRAILER_BYTES;
     if (version != TRAILER_VERSION) {
         return esk_fail(error, ESK_ERR_VERSION,
                         "a sequenced entry has version %u; this program knows version %u", version,
                         TRAILER_VERSION);
     }
-    trailer->producer_id = esk_read_u64(&reader);
-    trailer->first = esk_read_u64(&reader);
-    if (reader.failed || esk_reader_left(&reader) != 0 || record_count == 0 ||
-        trailer->first > SEQUENCE_END - record_count) {
+    trailer->producer_id = whole ? esk_load_u64(at + 1) : 0;
+    trailer->first = whole ? esk_load_u64(at + 9) : 0;
+    if (!whole || record_count == 0 || trailer->first > SEQUENCE_END - record_count) {
         return esk_fail(error, ESK_ERR_CORRUPT, "a sequenced entry's last %zu bytes are malformed",
                         payload.size - batch_bytes);
     }

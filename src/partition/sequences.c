@@ -54,6 +54,10 @@ void esk_sequences_release(struct esk_sequences *sequences) {
     eski_partition_let_go(sequences->partition);
 }
 
+bool esk_sequences_are_void(const struct esk_sequences *sequences) {
+    return sequences->partition->removed;
+}
+
 /* --- judgement --- */
 
 static bool has_memory(const struct esk_shard *shard) {

@@ -61,6 +61,8 @@ struct esk_sequences {
 
 /* Takes the turn. false: `taken` is called later. */
 bool esk_sequences_take(struct esk_partition *partition, struct esk_sequences *sequences);
+/* In its turn: whether the partition was deleted meanwhile. Then only the release is left. */
+bool esk_sequences_are_void(const struct esk_sequences *sequences);
 /* In its turn. Nothing changes yet. */
 enum esk_sequence_verdict esk_sequences_judge(struct esk_sequences *sequences);
 /* Ends the turn with nothing written. Else one of these does, in its turn, behind a judgement:

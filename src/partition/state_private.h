@@ -23,9 +23,9 @@ struct eski_segment {
     int64_t timestamp_ms;         /* newest applied record's; -1: none */
     int64_t written_timestamp_ms; /* newest written record's */
     bool sealed;
-    bool stored;      /* sealed, and its file, index and names are durable */
-    bool on_disk;     /* its file exists */
-    bool index_ready; /* index has every batch up to `indexed` */
+    bool stored;        /* sealed, and its file, index and names are durable */
+    bool on_disk;       /* its file exists */
+    bool index_ready;   /* index has every batch up to `indexed` */
     uint32_t revision;  /* how often compaction wrote it anew: then offsets have gaps */
     bool compacting;    /* right now: retention leaves its files alone */
     int64_t horizon_ms; /* when the first of its tombstones may go, or ESK_HORIZON_NONE */
@@ -37,7 +37,8 @@ struct eski_segment {
 /* Where an applied entry and what it brought lie; built from a submit or from the journal. */
 struct eski_entry {
     struct esk_entry entry;
-    struct esk_block *block; /* batches: taken by apply */
+    struct esk_block *block;        /* batches: taken by apply */
+    struct eski_producer *producer; /* of a sequenced one that was submitted here; else NULL */
     uint64_t journal_position;
     uint64_t base_offset;
     uint32_t record_count;
@@ -171,9 +172,9 @@ struct esk_shard {
     struct esk_link passes_active; /* and served by the pass that runs */
     struct eski_retention *retention;
     struct esk_link retention_waits;
-    struct esk_executor *cleaner;         /* compaction; made by the first pass that has work */
-    struct esk_link compactions;          /* passes of compaction: waiting */
-    struct esk_link compactions_active;   /* and served by the one that runs */
+    struct esk_executor *cleaner;       /* compaction; made by the first pass that has work */
+    struct esk_link compactions;        /* passes of compaction: waiting */
+    struct esk_link compactions_active; /* and served by the one that runs */
     struct eski_compaction *compaction;
 
     void (*done)(void *context); /* of start or stop */

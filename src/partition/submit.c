@@ -291,6 +291,7 @@ void eski_submit_now(struct esk_submit *submit) {
                                              submit->sequences->first};
         eski_trailer_write(pending->entry.block, &trailer);
         pending->append.strict = true;
+        pending->entry.producer = submit->sequences->producer;
         append(pending);
         eski_sequences_submitted(submit->sequences, pending->entry.base_offset);
         return;

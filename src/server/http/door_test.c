@@ -102,7 +102,6 @@ static const struct {
     {"POST", "/topics/orders/produce", "{\"encoding\":\"utf16\",\"records\":[]}", 400, NULL},
     {"POST", "/topics/orders/produce", "{\"producer_id\":7,\"records\":[]}", 400,
      "{\"error\":\"producer_id must be a string, not integer\"}"},
-    {"POST", "/topics/orders/produce", "{\"producer_id\":\"\",\"records\":[]}", 400, NULL},
     {"POST", "/topics/orders/produce", "{\"records\":[{\"value\":\"\",\"sequence\":-1}]}", 400,
      "{\"error\":\"records[0].sequence must be an integer from 0 to 9223372036854775807\"}"},
     {"GET", "/admin/producers", "", 200, "{\"producers\":[]}"},

@@ -3,7 +3,6 @@
  * shard's parser into the request's arena; the batch builder copies them out of there. */
 #include "server/http/http_private.h"
 
-#include "model/names.h"
 #include "wire/json/base64.h"
 
 #include <inttypes.h>
@@ -236,9 +235,6 @@ static enum esk_err read_producer_id(struct eski_request *request,
                                      const struct esk_json_value *value, struct esk_error *error) {
     struct esk_slice *id = &request->produce.producer_id;
     enum esk_err err = eski_field_text("producer_id", value, id, error);
-    if (err == ESK_OK) {
-        err = esk_id_check(*id, "producer_id", error);
-    }
     return err ? err : eski_keep(request, id, error);
 }
 
@@ -311,7 +307,7 @@ void eski_produce_run(struct eski_request *request) {
     produce->owner = request->caller.owner;
     produce->caller = &request->caller;
     struct esk_topic_view view;
-    if (produce->record_count == 0 &&
+    if (produce->record_count == 0 && produce->producer_id.data == NULL &&
         esk_broker_topic_find(request->shard->broker, produce->topic, &view)) {
         eski_respond_fill(request, fill_results); /* nothing to write */
         return;
