@@ -143,7 +143,8 @@ static void write_rest(struct job *job) {
     for (uint32_t i = 0; i < broker->shard_count; i++) {
         registries[i] = broker->shards[i].metrics;
         used += atomic_load_explicit(&broker->shards[i].memory_used, memory_order_relaxed);
-        used += esk_counter_get(&esk_shard_metrics(broker->shards[i].log)->tail_bytes);
+        const struct esk_shard_metrics *log = esk_shard_metrics(broker->shards[i].log);
+        used += esk_counter_get(&log->tail_bytes) + esk_counter_get(&log->producer_bytes);
     }
     esk_metrics_write(out, registries, broker->shard_count);
     free(registries);
