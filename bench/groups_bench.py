@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long a rebalance takes until every member knows its partitions, heartbeats coming each second.
+"""How long a rebalance takes until all members know their partitions, with a heartbeat a second.
 
 Ten members join a topic of 900 partitions at once; then one of 100 members of 10,000 partitions
 leaves. A member is a thread with a connection of its own: it beats each second, fetches its
