@@ -52,8 +52,8 @@ class Installed:
         else:
             libraries = [*self.pkg_config("--libs"), f"-Wl,-rpath,{self.folder / 'lib'}"]
         run("cc", "-std=c11", "-pedantic", "-Wall", "-Wextra", "-Werror",
-            "-D_POSIX_C_SOURCE=200809", *sanitizer(), *self.pkg_config("--cflags"), ROOT / "examples" / f"{name}.c",
-            *libraries, "-o", program)
+            "-D_POSIX_C_SOURCE=200809", *sanitizer(), *self.pkg_config("--cflags"),
+            ROOT / "examples" / f"{name}.c", *libraries, "-o", program)
         return program
 
 
