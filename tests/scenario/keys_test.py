@@ -79,7 +79,7 @@ def test_keys_survive_a_kill_and_secrets_are_nowhere_on_disk(guarded, admin):
     assert admin.delete(f"/admin/keys/{revoked['key_id']}").json == {}
     bootstrap = guarded.bootstrap_key()
     guarded.kill9()
-    guarded.start()
+    guarded.start("--shards", "3")  # every shard's copy is made anew
     assert guarded.client(key=key["secret"]).get("/topics").status == 200
     assert guarded.client(key=revoked["secret"]).get("/topics").status == 401
     (guarded.data_dir / "bootstrap.key").unlink()
