@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The filter: which records of a batch stay, and the batch of those. Records are copied as they
  * are, but for the timestamp delta where the batch's base timestamp becomes its delete horizon. */
-#include "storage/compaction.h"
+#include "storage/compaction_private.h"
 
 #include "base/assert.h"
 #include "base/hash.h"
@@ -51,12 +51,12 @@ static int64_t horizon_of(const struct esk_compaction_filter *filter,
 }
 
 static bool stays(const struct esk_compaction_filter *filter, const struct verdict *verdict,
-                  const struct esk_record *record, uint64_t offset) {
+                  const struct esk_record *record, struct esk_hash128 hash, uint64_t offset) {
     if (record->key.data == NULL ||
         (offset >= filter->map_end && !ESK_MUTATED(COMPACTION_TOMBSTONE_FIRST))) {
         return true;
     }
-    if (esk_key_map_has_newer(filter->map, record->key, offset)) {
+    if (esk_key_map_has_newer(filter->map, hash, offset)) {
         return false;
     }
     bool over = record->value.size == 0 && verdict->horizon_ms <= filter->now_ms;
@@ -72,6 +72,7 @@ static enum esk_err judge(struct esk_compaction_filter *filter, struct esk_slice
                           struct esk_error *error) {
     struct esk_record_iterator iterator = esk_record_iterator(records, header->record_count);
     struct esk_record record;
+    struct eski_ahead ahead = eski_ahead(filter->map, records, header->record_count);
     int64_t last_delta = -1;
     verdict->horizon_ms = horizon_of(filter, header, &verdict->stamp);
     verdict->timestamp_ms = INT64_MIN;
@@ -82,7 +83,7 @@ static enum esk_err judge(struct esk_compaction_filter *filter, struct esk_slice
         }
         last_delta = record.offset_delta;
         uint64_t offset = (uint64_t)header->base_offset + (uint64_t)record.offset_delta;
-        bool kept = stays(filter, verdict, &record, offset);
+        bool kept = stays(filter, verdict, &record, eski_ahead_next(&ahead), offset);
         esk_buffer_u8(&filter->kept, kept);
         if (!kept) {
             continue;

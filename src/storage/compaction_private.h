@@ -30,6 +30,31 @@ enum esk_err eski_scan_next(struct eski_scan *scan, struct esk_slice *batch,
 void eski_scan_end(struct eski_scan *scan); /* closes the segment */
 void eski_scan_fini(struct eski_scan *scan);
 
+/* The hashes of a batch's keys, made some records ahead of their use. */
+#define ESKI_AHEAD 16 /* about as many cache misses as a core has under way */
+struct eski_ahead {
+    const struct esk_key_map *map;
+    struct esk_record_iterator iterator;
+    struct esk_hash128 hashes[ESKI_AHEAD]; /* zero for records without a key */
+    uint32_t made, used;
+};
+static inline struct eski_ahead eski_ahead(const struct esk_key_map *map, struct esk_slice records,
+                                           int32_t count) {
+    return (struct eski_ahead){.map = map, .iterator = esk_record_iterator(records, count)};
+}
+/* That of the next record; there is one. */
+static inline struct esk_hash128 eski_ahead_next(struct eski_ahead *ahead) {
+    struct esk_record record;
+    while (ahead->made - ahead->used < ESKI_AHEAD && esk_record_next(&ahead->iterator, &record)) {
+        struct esk_hash128 *hash = &ahead->hashes[ahead->made++ % ESKI_AHEAD];
+        *hash = (struct esk_hash128){0, 0};
+        if (record.key.data != NULL) {
+            *hash = esk_key_map_hash(ahead->map, record.key);
+        }
+    }
+    return ahead->hashes[ahead->used++ % ESKI_AHEAD];
+}
+
 /* Pauses when enough was done since the last time. */
 enum esk_err eski_compaction_pace(const struct esk_storage *storage,
                                   struct esk_compaction_pace *pace, uint64_t *unpaced,

@@ -153,10 +153,11 @@ static enum esk_err map_batch(struct esk_key_map *map, struct esk_slice batch,
         return err;
     }
     struct esk_record_iterator iterator = esk_record_iterator(records, header->record_count);
+    struct eski_ahead ahead = eski_ahead(map, records, header->record_count);
     while (esk_record_next(&iterator, &record)) {
+        struct esk_hash128 hash = eski_ahead_next(&ahead);
         uint64_t offset = (uint64_t)header->base_offset + (uint64_t)(uint32_t)record.offset_delta;
-        if (offset >= from && record.key.data != NULL &&
-            !esk_key_map_put(map, record.key, offset)) {
+        if (offset >= from && record.key.data != NULL && !esk_key_map_put(map, hash, offset)) {
             *full = true;
             *map_end = offset;
             return ESK_OK;

@@ -32,9 +32,19 @@ void esk_key_map_fini(struct esk_key_map *map) {
     *map = (struct esk_key_map){0};
 }
 
+static inline size_t place_of(const struct esk_key_map *map, struct esk_hash128 hash) {
+    return (size_t)(((unsigned __int128)hash.high * map->capacity) >> 64);
+}
+
+struct esk_hash128 esk_key_map_hash(const struct esk_key_map *map, struct esk_slice key) {
+    struct esk_hash128 hash = esk_hash128(key.data, key.size, map->seed);
+    __builtin_prefetch(&map->entries[place_of(map, hash)]);
+    return hash;
+}
+
 /* The key's place, or the free one where it would be. */
 static struct esk_key_map_entry *find(const struct esk_key_map *map, struct esk_hash128 hash) {
-    size_t place = (size_t)(((unsigned __int128)hash.high * map->capacity) >> 64);
+    size_t place = place_of(map, hash);
     for (;;) {
         struct esk_key_map_entry *entry = &map->entries[place];
         if (entry->offset == 0 || (entry->hash.low == hash.low && entry->hash.high == hash.high)) {
@@ -44,9 +54,8 @@ static struct esk_key_map_entry *find(const struct esk_key_map *map, struct esk_
     }
 }
 
-bool esk_key_map_put(struct esk_key_map *map, struct esk_slice key, uint64_t offset) {
+bool esk_key_map_put(struct esk_key_map *map, struct esk_hash128 hash, uint64_t offset) {
     ESK_ASSERT(offset < UINT64_MAX);
-    struct esk_hash128 hash = esk_hash128(key.data, key.size, map->seed);
     struct esk_key_map_entry *entry = find(map, hash);
     if (entry->offset == 0) {
         if (map->count == map->count_max) {
@@ -59,9 +68,7 @@ bool esk_key_map_put(struct esk_key_map *map, struct esk_slice key, uint64_t off
     return true;
 }
 
-bool esk_key_map_has_newer(const struct esk_key_map *map, struct esk_slice key, uint64_t offset) {
-    if (map->count == 0) {
-        return false;
-    }
-    return find(map, esk_hash128(key.data, key.size, map->seed))->offset > offset + 1;
+bool esk_key_map_has_newer(const struct esk_key_map *map, struct esk_hash128 hash,
+                           uint64_t offset) {
+    return map->count > 0 && find(map, hash)->offset > offset + 1;
 }

@@ -31,10 +31,13 @@ void esk_key_map_init(struct esk_key_map *map, uint64_t bytes_max, uint64_t keys
                       uint64_t seed);
 void esk_key_map_fini(struct esk_key_map *map);
 
-/* Notes that the key is at offset, which is above all offsets before. False: the map is full, and
- * nothing was noted. */
-bool esk_key_map_put(struct esk_key_map *map, struct esk_slice key, uint64_t offset);
+/* A key's hash. Its place in the map is on its way to the cache then: hash some keys ahead of their
+ * use. */
+struct esk_hash128 esk_key_map_hash(const struct esk_key_map *map, struct esk_slice key);
+/* Notes that the key of that hash is at offset, which is above all offsets before. False: the map
+ * is full, and nothing was noted. */
+bool esk_key_map_put(struct esk_key_map *map, struct esk_hash128 hash, uint64_t offset);
 /* Whether a record of that key is known at a higher offset. */
-bool esk_key_map_has_newer(const struct esk_key_map *map, struct esk_slice key, uint64_t offset);
+bool esk_key_map_has_newer(const struct esk_key_map *map, struct esk_hash128 hash, uint64_t offset);
 
 #endif
