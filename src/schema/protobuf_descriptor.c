@@ -220,7 +220,7 @@ static enum esk_err parse_message(struct parser *parser, struct eski_proto_messa
             struct esk_slice oneof = text_of(item.bytes, 1);
             err = !is_name(oneof) ? malformed(parser)
                   : eski_proto_add_oneof(parser->file, message, oneof, parser->error) == NULL
-                      ? ESK_ERR_TOO_LARGE
+                      ? parser->error->code
                       : ESK_OK;
         }
     }

@@ -10,6 +10,9 @@
 #define ESKI_PROTO_NUMBER_MAX 536870911 /* of a field: 2^29-1 */
 #define ESKI_PROTO_DEPTH_MAX 64         /* messages within messages */
 #define ESKI_PROTO_NAME_BYTES_MAX 1024
+/* Of one message: more than anybody has; each is a list that is looked through. */
+#define ESKI_PROTO_ONEOFS_MAX 2000
+#define ESKI_PROTO_RESERVED_MAX 2000
 
 /* Numbers are those of FieldDescriptorProto.Type, but for the last two. */
 enum eski_proto_kind {
@@ -76,6 +79,7 @@ struct eski_proto_message {
     struct eski_proto_field *fields, **fields_end;
     struct eski_proto_oneof *oneofs, **oneofs_end;
     struct eski_proto_reserved *reserved;
+    unsigned oneof_count, reserved_count;
     bool is_map_entry; /* what a map is in a descriptor */
 };
 

@@ -139,6 +139,30 @@ static void a_descriptor_is_the_same_as_its_text(void **state) {
     check_pairs(ESK_SCHEMA_PROTOBUF, both, sizeof both / sizeof both[0]);
 }
 
+static void what_would_take_long_is_refused(void **state) {
+    (void)state;
+    struct esk_buffer text;
+    esk_buffer_init(&text);
+    esk_buffer_append_text(&text, "message M { reserved 1");
+    for (unsigned i = 1; i <= 2000; i++) {
+        esk_buffer_format(&text, ", %u", 2 * i + 1);
+    }
+    esk_buffer_append_text(&text, "; }");
+    esk_buffer_u8(&text, 0);
+    check_refused(ESK_SCHEMA_PROTOBUF, (const char *)text.data,
+                  "schema: too much is reserved in message 'M'");
+    text.size = 0;
+    esk_buffer_append_text(&text, "message M {");
+    for (unsigned i = 0; i <= 2000; i++) {
+        esk_buffer_format(&text, " oneof o%u { int32 a%u = %u; }", i, i, i + 1);
+    }
+    esk_buffer_append_text(&text, "}");
+    esk_buffer_u8(&text, 0);
+    check_refused(ESK_SCHEMA_PROTOBUF, (const char *)text.data,
+                  "schema: too many oneofs in message 'M'");
+    esk_buffer_fini(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules),
@@ -146,6 +170,7 @@ int main(void) {
         cmocka_unit_test(what_is_no_schema_is_refused),
         cmocka_unit_test(spaces_and_comments_do_not_count),
         cmocka_unit_test(a_descriptor_is_the_same_as_its_text),
+        cmocka_unit_test(what_would_take_long_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

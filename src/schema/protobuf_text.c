@@ -108,7 +108,7 @@ static enum esk_err parse_oneof(struct eski_proto_parser *parser,
     struct eski_proto_oneof *oneof =
         eski_proto_add_oneof(parser->file, message, name, parser->error);
     if (oneof == NULL) {
-        return ESK_ERR_TOO_LARGE;
+        return parser->error->code;
     }
     while (err == ESK_OK && !eski_token_is(parser, "}")) {
         if (eski_token_is(parser, "option")) {
