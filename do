@@ -70,7 +70,7 @@ version() {
 }
 
 c_sources() {
-    find "$root/src" "$root/tests" "$root/bench" "$root/include" \
+    find "$root/src" "$root/tests" "$root/bench" "$root/include" "$root/examples" \
         \( -name '*.c' -o -name '*.h' -o -name '*.cc' -o -name '*.inc' \) 2>/dev/null
 }
 

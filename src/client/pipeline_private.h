@@ -150,16 +150,21 @@ void eski_request_pack(struct esk_pipeline *pipeline, struct eski_slot *slot);
 bool eski_pipeline_take(struct esk_pipeline *pipeline);
 struct esk_client_written *eski_written_grow(struct esk_pipeline *pipeline, size_t count);
 
-/* pipeline_run.c: connecting, reading, writing, waking. */
-uint64_t eski_clock_ns(void);
+/* pipeline_connect.c: the connection. */
 void eski_pipeline_start(struct esk_pipeline *pipeline);
+void eski_pipeline_connect(struct esk_pipeline *pipeline);       /* goes on with an attempt */
+void eski_pipeline_greet(struct esk_pipeline *pipeline);         /* sends the hello, or its rest */
+void eski_pipeline_check_attempt(struct esk_pipeline *pipeline); /* ends one that takes too long */
 /* Gives up the connection, or the attempt at one. `error` may be pipeline->error itself. */
 void eski_pipeline_lose(struct esk_pipeline *pipeline, const struct esk_client_error *error);
+/* How long to pause before the try of that number, from 0; with some chance in it. */
+uint64_t eski_pipeline_pause_ns(struct esk_pipeline *pipeline, uint32_t number);
+
+/* pipeline_run.c: reading, writing, waking. */
+uint64_t eski_clock_ns(void);
 void eski_pipeline_step(struct esk_pipeline *pipeline);
 /* Waits until there is something to do, at most up to until_ns. */
 void eski_pipeline_sleep(struct esk_pipeline *pipeline, uint64_t until_ns);
-/* How long to pause before the try of that number, from 0; with some chance in it. */
-uint64_t eski_pipeline_pause_ns(struct esk_pipeline *pipeline, uint32_t number);
 
 /* answer.c: pure. The code that a broker's error text stands for. */
 enum esk_client_code eski_code_of_error(struct esk_slice text);

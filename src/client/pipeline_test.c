@@ -198,6 +198,32 @@ static void a_lost_connection_ends_only_what_may_be_written(void **state) {
     fake_broker_stop(&broker);
 }
 
+/* The first connection ends as soon as it is made, as an idle one does. */
+static void serve_later(struct fake_broker *broker, int fd, unsigned number) {
+    if (number > 0) {
+        serve_well(broker, fd, number);
+    } else {
+        (void)fake_welcome(fd, 0);
+    }
+}
+
+static void a_connection_that_ends_while_it_is_idle_is_no_loss(void **state) {
+    (void)state;
+    struct fake_broker broker;
+    struct seen seen = {0};
+    fake_broker_start(&broker, serve_later, NULL);
+    struct esk_client_options options = fake_options(&broker);
+    struct esk_pipeline *pipeline = open_pipeline(&options);
+    struct pollfd poller = {.fd = esk_pipeline_fd(pipeline), .events = POLLIN};
+    assert_int_equal(poll(&poller, 1, WAIT_MS), 1); /* the end has arrived */
+    assert_int_equal(produce_one(pipeline, ESK_CLIENT_SEQUENCE_NONE, &seen), ESK_CLIENT_OK);
+    assert_int_equal(esk_pipeline_flush(pipeline, WAIT_MS), ESK_CLIENT_OK);
+    assert_int_equal(seen.count, 1);
+    assert_int_equal(seen.codes[0], ESK_CLIENT_OK);
+    esk_pipeline_close(pipeline);
+    fake_broker_stop(&broker);
+}
+
 static void sequences_of_the_program_are_sent_again(void **state) {
     (void)state;
     struct fake_broker broker;
@@ -382,6 +408,7 @@ int main(void) {
         cmocka_unit_test(its_descriptor_tells_when_to_process),
         cmocka_unit_test(what_is_out_ends_with_the_pipeline),
         cmocka_unit_test(a_lost_connection_ends_only_what_may_be_written),
+        cmocka_unit_test(a_connection_that_ends_while_it_is_idle_is_no_loss),
         cmocka_unit_test(sequences_of_the_program_are_sent_again),
         cmocka_unit_test(answers_that_are_none_end_the_connection),
         cmocka_unit_test(an_answer_over_the_limit_is_not_waited_for),
