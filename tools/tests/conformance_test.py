@@ -36,7 +36,8 @@ def missing(text):
             found.append(name)
         elif test is not None:
             rest = r"\w*" if test.endswith("…") else ""
-            if not re.search(rf"def test_{test.rstrip('…')}{rest}\(", path.read_text(encoding="utf-8")):
+            source = path.read_text(encoding="utf-8")
+            if not re.search(rf"def test_{test.rstrip('…')}{rest}\(", source):
                 found.append(f"{name}: {test}")
     return found
 
