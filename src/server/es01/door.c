@@ -210,6 +210,9 @@ static void on_serve(struct esk_connection *connection) {
         if (client->in_flight < in_flight) {
             esk_connection_wake(connection); /* room for what waits in the input, or to be read */
         }
+        if (!eski_es01_frames_may_take(client)) {
+            esk_connection_want_input(connection, false); /* nor is it copied to and fro */
+        }
     }
     client->is_serving = false;
     if (is_at_end(client)) {
@@ -231,6 +234,18 @@ static void on_expired(struct esk_connection *connection) {
         client->is_ending = true;
         esk_connection_finish(connection);
     }
+}
+
+/* There is no memory for what the client sent, and it is lost: nothing can be read behind it. */
+static void on_overloaded(struct esk_connection *connection) {
+    struct eski_es01_client *client = esk_connection_data(connection);
+    struct esk_error error;
+    if (client->is_welcome && !client->is_ending) {
+        eski_es01_out_of_memory(&error);
+        eski_es01_frames_end(client, 0, error.code, error.text);
+    }
+    client->is_ending = true;
+    esk_connection_wake(connection);
 }
 
 static void on_handshake_ended(struct esk_connection *connection, bool succeeded) {
@@ -277,6 +292,7 @@ struct esk_es01 *esk_es01_create(const struct esk_es01_options *options) {
     es01->options = *options;
     es01->door.ops = &ops;
     es01->door.context = es01;
+    es01->door.overloaded = on_overloaded;
     es01->door.handshake_ended = on_handshake_ended;
     es01->addresses = esk_addresses_create(options->connections_per_address_max);
     es01->helper = esk_worker_create(options->platform, "es01", 1);

@@ -46,6 +46,8 @@ enum esk_err eski_es01_authorise(const struct eski_es01_client *client, uint8_t 
 
 /* --- frames.c --- */
 
+/* Whether the next frame, or the rest of one, may be taken. */
+bool eski_es01_frames_may_take(const struct eski_es01_client *client);
 /* Takes frames from the input, as many as may run. */
 void eski_es01_frames_take(struct eski_es01_client *client);
 /* Ends the frame that is collected, and passes over what is to come of it. */

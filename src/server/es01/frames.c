@@ -272,8 +272,7 @@ static bool begin(struct eski_es01_client *client) {
     return !has_claimed(client->incoming) || collect(client);
 }
 
-/* Whether the next frame, or the rest of one, may be taken. */
-static bool may_take(const struct eski_es01_client *client) {
+bool eski_es01_frames_may_take(const struct eski_es01_client *client) {
     const struct esk_connection *connection = client->connection;
     if (esk_connection_output_bytes(connection) >= ESK_CONNECTION_OUTPUT_BYTES_MAX) {
         return false;
@@ -298,7 +297,7 @@ void eski_es01_frames_take(struct eski_es01_client *client) {
     unsigned taken = 0;
     bool goes_on = true;
     while (!client->is_ending && !esk_connection_stopping(connection) && goes_on) {
-        if (!may_take(client)) { /* more is done, sent, or given back first */
+        if (!eski_es01_frames_may_take(client)) { /* more is done, sent, or given back first */
             if (!client->incoming) {
                 client->partial_since_ns = 0;
             }
