@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #define PAIRS_MAX 1000000
-#define DEPTH_MAX 1000 /* longest chain of different types within types */
+#define DEPTH_MAX 5000 /* longest chain of different types within types: 2 MB of stack */
 
 struct comparison {
     struct esk_map verdicts; /* pair of named types -> yes or no */
@@ -45,8 +45,9 @@ static const char *place(struct comparison *comparison) {
     return (const char *)comparison->path.data;
 }
 
-static bool changed(struct comparison *comparison, const struct eski_avro *reader,
-                    const struct eski_avro *writer) {
+__attribute__((noinline)) static bool changed(struct comparison *comparison,
+                                              const struct eski_avro *reader,
+                                              const struct eski_avro *writer) {
     char from[256];
     char to[256];
     if (comparison->silent == 0) {
@@ -58,13 +59,22 @@ static bool changed(struct comparison *comparison, const struct eski_avro *reade
     return false;
 }
 
-static bool about(struct comparison *comparison, const char *format, struct esk_slice name) {
+__attribute__((noinline)) static bool about(struct comparison *comparison, const char *format,
+                                            struct esk_slice name) {
     if (comparison->silent == 0) {
         char text[300];
         (void)snprintf(text, sizeof text, format, name.size > 200 ? 200 : (int)name.size,
                        (const char *)name.data);
         (void)eski_incompatible(comparison->error, "%s", text);
     }
+    return false;
+}
+
+__attribute__((noinline)) static bool not_taken(struct comparison *comparison,
+                                                const struct eski_avro *writer) {
+    char text[256];
+    describe(writer, text);
+    (void)eski_incompatible(comparison->error, "'%s' no longer takes %s", place(comparison), text);
     return false;
 }
 
@@ -221,10 +231,7 @@ static bool readable_union(struct comparison *comparison, const struct eski_avro
             return readable(comparison, reader->branches[i], writer);
         }
     }
-    char text[256];
-    describe(writer, text);
-    (void)eski_incompatible(comparison->error, "'%s' no longer takes %s", place(comparison), text);
-    return false;
+    return not_taken(comparison, writer);
 }
 
 static bool compare(struct comparison *comparison, const struct eski_avro *reader,

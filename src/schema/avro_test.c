@@ -130,12 +130,34 @@ static void defaults_of_every_type_are_taken(void **state) {
     }
 }
 
+static void long_chains_of_types_are_followed(void **state) {
+    (void)state;
+    struct esk_buffer text;
+    struct esk_error error = {0};
+    esk_buffer_init(&text);
+    esk_buffer_append_text(&text, "[\"null\"");
+    for (unsigned i = 0; i < 600; i++) {
+        esk_buffer_format(&text, ",{\"type\":\"record\",\"name\":\"R%u\",\"fields\":[", i);
+        if (i > 0) {
+            esk_buffer_format(&text, "{\"name\":\"n\",\"type\":[\"null\",\"R%u\"]}", i - 1);
+        }
+        esk_buffer_append_text(&text, "]}");
+    }
+    esk_buffer_append_text(&text, "]");
+    if (esk_schema_backward(ESK_SCHEMA_AVRO, esk_buffer_slice(&text), esk_buffer_slice(&text),
+                            &error)) {
+        fail_msg("%s", error.text);
+    }
+    esk_buffer_fini(&text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resolution),
         cmocka_unit_test(itself_is_compatible),
         cmocka_unit_test(what_is_no_schema_is_refused),
         cmocka_unit_test(defaults_of_every_type_are_taken),
+        cmocka_unit_test(long_chains_of_types_are_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

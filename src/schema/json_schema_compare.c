@@ -1,24 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON Schema: two rules, on the root and below it. A new version must not add required fields or
  * remove properties. "Below" follows properties, items and additionalProperties, through allOf and
- * references within the document. Each pair of objects is compared once, which ends cycles. */
+ * references within the document. Pairs of objects wait in a queue, and each is compared once,
+ * which ends cycles; nothing recurses, however long a chain of references is. */
 #include "base/map.h"
 #include "schema/schema_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #define REFERENCES_MAX 64  /* one after the other */
-#define DEPTH_MAX 512      /* of a comparison: longer than any chain that means something */
 #define PAIRS_MAX 1000000  /* compared at all: about a second */
+#define PATH_BYTES_MAX 400 /* shown of it: an error has 511 bytes */
+#define PATHS_BYTES_MAX (128u << 20)
 #define MEMBERS_MAX 1000   /* of allOf, taken together */
 #define WORK_MAX 100000000 /* fields looked at for references and keywords: about a second */
+
+/* Two objects at one place; "a.b." is where. */
+struct pair {
+    struct esk_json_value newer, older;
+    struct esk_slice path;
+};
 
 struct comparison {
     const struct esk_json_value *roots[2]; /* newer, older */
     struct esk_map seen;
-    struct esk_buffer path; /* of the present pair, as "a.b." */
-    unsigned depth;
-    size_t pairs;
+    struct pair *pairs;
+    size_t count, capacity;
+    struct esk_arena paths;
+    struct esk_slice path; /* of the present pair */
     uint64_t work;
     struct esk_error *error;
 };
@@ -208,19 +218,66 @@ static enum esk_err refuse(const struct comparison *comparison, const char *what
                              (int)name.size, (const char *)name.data);
 }
 
-static enum esk_err compare(struct comparison *comparison, const struct esk_json_value *newer,
-                            const struct esk_json_value *older);
+static enum esk_err entangled(const struct comparison *comparison) {
+    return esk_fail(comparison->error, ESK_ERR_INVALID,
+                    "schema: its references are too entangled to compare");
+}
 
-/* A pair below the present one, whose path ends in `name` and `suffix`. */
-static enum esk_err compare_below(struct comparison *comparison, struct esk_slice name,
-                                  const char *suffix, const struct esk_json_value *newer,
-                                  const struct esk_json_value *older) {
-    size_t size = comparison->path.size;
-    esk_buffer_append(&comparison->path, name.data, name.size);
-    esk_buffer_append_text(&comparison->path, suffix);
-    enum esk_err err = compare(comparison, newer, older);
-    comparison->path.size = size;
-    return err;
+static enum esk_err add_pair(struct comparison *comparison, const struct pair *pair) {
+    const uintptr_t identity[4] = {pair->newer.container[0], pair->newer.container[1],
+                                   pair->older.container[0], pair->older.container[1]};
+    if (esk_map_put(&comparison->seen, esk_slice(identity, sizeof identity), comparison) != NULL) {
+        return ESK_OK;
+    }
+    if (comparison->count == PAIRS_MAX || comparison->work >= WORK_MAX) {
+        return entangled(comparison);
+    }
+    if (comparison->count == comparison->capacity) {
+        comparison->capacity = comparison->capacity ? 2 * comparison->capacity : 64;
+        comparison->pairs =
+            esk_realloc(comparison->pairs, comparison->capacity * sizeof *comparison->pairs);
+    }
+    struct pair *added = &comparison->pairs[comparison->count++];
+    *added = *pair;
+    added->path = esk_arena_copy(&comparison->paths, pair->path);
+    return added->path.data != NULL ? ESK_OK : entangled(comparison);
+}
+
+/* Tuples go element by element; what is no pair of objects is passed over. */
+static enum esk_err add(struct comparison *comparison, struct esk_slice path,
+                        const struct esk_json_value *newer, const struct esk_json_value *older) {
+    if (newer->type == ESK_JSON_ARRAY && older->type == ESK_JSON_ARRAY) {
+        struct esk_json_iterator iterators[2] = {esk_json_each(newer), esk_json_each(older)};
+        struct esk_json_value elements[2];
+        enum esk_err err = ESK_OK;
+        while (err == ESK_OK && esk_json_next_element(&iterators[0], &elements[0]) &&
+               esk_json_next_element(&iterators[1], &elements[1])) {
+            err = add(comparison, path, &elements[0], &elements[1]);
+        }
+        return err;
+    }
+    const struct pair pair = {resolve(comparison, 0, newer), resolve(comparison, 1, older), path};
+    return pair.newer.type == ESK_JSON_OBJECT && pair.older.type == ESK_JSON_OBJECT
+               ? add_pair(comparison, &pair)
+               : ESK_OK;
+}
+
+/* What is below the present pair, at its path, `name` and `suffix`. */
+static enum esk_err add_below(struct comparison *comparison, struct esk_slice name,
+                              const char *suffix, const struct esk_json_value *newer,
+                              const struct esk_json_value *older) {
+    char path[PATH_BYTES_MAX];
+    size_t prefix = comparison->path.size;
+    if (name.size == 0 && prefix > 0) { /* "a." becomes "a[]." */
+        prefix--;
+    }
+    int size =
+        snprintf(path, sizeof path, "%.*s%.*s%s", (int)prefix, (const char *)comparison->path.data,
+                 name.size > sizeof path ? (int)sizeof path : (int)name.size,
+                 (const char *)name.data, suffix);
+    return add(comparison,
+               esk_slice(path, (size_t)size < sizeof path ? (size_t)size : sizeof path - 1), newer,
+               older);
 }
 
 static enum esk_err compare_shapes(struct comparison *comparison, const struct shape *newer,
@@ -240,68 +297,38 @@ static enum esk_err compare_shapes(struct comparison *comparison, const struct s
     for (size_t i = 0; err == ESK_OK && i < older->property_count; i++) {
         const struct property *property = &older->properties[i];
         size_t index = (size_t)esk_map_get(&newer->names, property->name);
-        err = compare_below(comparison, property->name, ".", &newer->properties[index - 1].schema,
-                            &property->schema);
+        err = add_below(comparison, property->name, ".", &newer->properties[index - 1].schema,
+                        &property->schema);
     }
     if (err == ESK_OK) {
-        if (comparison->path.size > 0) { /* "a." becomes "a[]." */
-            comparison->path.size--;
-        }
-        err = compare_below(comparison, nothing, "[].", &newer->items, &older->items);
+        err = add_below(comparison, nothing, "[].", &newer->items, &older->items);
     }
     if (err == ESK_OK) {
-        err = compare_below(comparison, nothing, ".*.", &newer->additional, &older->additional);
+        err = add_below(comparison, nothing, ".*.", &newer->additional, &older->additional);
     }
     return err;
 }
 
-/* Tuples, element by element. */
-static enum esk_err compare_lists(struct comparison *comparison, const struct esk_json_value *newer,
-                                  const struct esk_json_value *older) {
-    struct esk_json_iterator newer_iterator = esk_json_each(newer);
-    struct esk_json_iterator older_iterator = esk_json_each(older);
-    struct esk_json_value newer_element;
-    struct esk_json_value older_element;
-    enum esk_err err = ESK_OK;
-    while (err == ESK_OK && esk_json_next_element(&newer_iterator, &newer_element) &&
-           esk_json_next_element(&older_iterator, &older_element)) {
-        err = compare(comparison, &newer_element, &older_element);
-    }
-    return err;
-}
-
-static enum esk_err compare(struct comparison *comparison, const struct esk_json_value *newer,
-                            const struct esk_json_value *older) {
-    if (newer->type == ESK_JSON_ARRAY && older->type == ESK_JSON_ARRAY) {
-        return compare_lists(comparison, newer, older);
-    }
-    const struct esk_json_value pair[2] = {resolve(comparison, 0, newer),
-                                           resolve(comparison, 1, older)};
-    if (pair[0].type != ESK_JSON_OBJECT || pair[1].type != ESK_JSON_OBJECT) {
-        return ESK_OK;
-    }
-    const uintptr_t identity[4] = {pair[0].container[0], pair[0].container[1], pair[1].container[0],
-                                   pair[1].container[1]};
-    if (esk_map_put(&comparison->seen, esk_slice(identity, sizeof identity), comparison) != NULL) {
-        return ESK_OK;
-    }
-    if (++comparison->pairs > PAIRS_MAX || comparison->depth == DEPTH_MAX ||
-        comparison->work >= WORK_MAX) {
-        return esk_fail(comparison->error, ESK_ERR_INVALID,
-                        "schema: its references are too entangled to compare");
-    }
+static enum esk_err compare(struct comparison *comparison, const struct pair *pair) {
     struct shape shapes[2];
-    for (unsigned i = 0; i < 2; i++) {
-        shape_init(&shapes[i]);
-        gather(comparison, i, &shapes[i], &pair[i]);
-    }
-    comparison->depth++;
-    size_t size = comparison->path.size;
+    shape_init(&shapes[0]);
+    shape_init(&shapes[1]);
+    gather(comparison, 0, &shapes[0], &pair->newer);
+    gather(comparison, 1, &shapes[1], &pair->older);
+    comparison->path = pair->path;
     enum esk_err err = compare_shapes(comparison, &shapes[0], &shapes[1]);
-    comparison->path.size = size;
-    comparison->depth--;
     shape_fini(&shapes[0]);
     shape_fini(&shapes[1]);
+    return err;
+}
+
+static enum esk_err compare_all(struct comparison *comparison) {
+    enum esk_err err =
+        add(comparison, esk_slice("", 0), comparison->roots[0], comparison->roots[1]);
+    for (size_t i = 0; err == ESK_OK && i < comparison->count; i++) {
+        const struct pair pair = comparison->pairs[i]; /* the array may move */
+        err = compare(comparison, &pair);
+    }
     return err;
 }
 
@@ -319,11 +346,12 @@ enum esk_err eski_json_schema_backward(struct esk_slice newer, struct esk_slice 
     }
     struct comparison comparison = {.roots = {&texts[0].root, &texts[1].root}, .error = error};
     esk_map_init(&comparison.seen);
-    esk_buffer_init(&comparison.path);
+    esk_arena_init(&comparison.paths, PATHS_BYTES_MAX);
     if (err == ESK_OK) {
-        err = compare(&comparison, &texts[0].root, &texts[1].root);
+        err = compare_all(&comparison);
     }
-    esk_buffer_fini(&comparison.path);
+    esk_arena_fini(&comparison.paths);
+    free(comparison.pairs);
     esk_map_fini(&comparison.seen);
     eski_json_text_fini(&texts[0]);
     eski_json_text_fini(&texts[1]);

@@ -109,6 +109,34 @@ static void shared_references_are_compared_once(void **state) {
     esk_buffer_fini(&text);
 }
 
+static void chain_of_references(struct esk_buffer *text, const char *end) {
+    esk_buffer_append_text(text, "{\"$defs\":{");
+    for (unsigned i = 0; i < 3000; i++) {
+        esk_buffer_format(text, "\"d%u\":{\"properties\":{\"n\":{\"$ref\":\"#/$defs/d%u\"}}},", i,
+                          i + 1);
+    }
+    esk_buffer_format(text, "\"d3000\":{\"properties\":{%s}}},\"$ref\":\"#/$defs/d0\"}", end);
+}
+
+static void long_chains_of_references_are_followed(void **state) {
+    (void)state;
+    struct esk_buffer texts[2];
+    struct esk_error error = {0};
+    esk_buffer_init(&texts[0]);
+    esk_buffer_init(&texts[1]);
+    chain_of_references(&texts[0], "\"v\":true");
+    chain_of_references(&texts[1], "\"v\":true,\"w\":true");
+    assert_int_equal(esk_schema_backward(ESK_SCHEMA_JSON, esk_buffer_slice(&texts[1]),
+                                         esk_buffer_slice(&texts[0]), &error),
+                     ESK_OK);
+    assert_int_equal(esk_schema_backward(ESK_SCHEMA_JSON, esk_buffer_slice(&texts[0]),
+                                         esk_buffer_slice(&texts[1]), &error),
+                     ESK_ERR_CONFLICT);
+    assert_non_null(strstr(error.text, "removes property 'n.n.n."));
+    esk_buffer_fini(&texts[0]);
+    esk_buffer_fini(&texts[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules),
@@ -116,6 +144,7 @@ int main(void) {
         cmocka_unit_test(what_is_no_schema_is_refused),
         cmocka_unit_test(equal_as_json),
         cmocka_unit_test(shared_references_are_compared_once),
+        cmocka_unit_test(long_chains_of_references_are_followed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
