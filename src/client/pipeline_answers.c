@@ -210,16 +210,21 @@ static bool take_welcome(struct esk_pipeline *pipeline, struct esk_slice bytes) 
     return true;
 }
 
+/* What is read and not parsed yet. */
+static struct esk_slice unparsed(const struct esk_pipeline *pipeline) {
+    const struct esk_buffer *input = &pipeline->input;
+    size_t begin = pipeline->input_begin;
+    return begin < input->size ? esk_slice(input->data + begin, input->size - begin)
+                               : esk_slice(NULL, 0);
+}
+
 bool eski_pipeline_take(struct esk_pipeline *pipeline) {
     struct esk_error error;
-    if (pipeline->state == ESKI_PIPELINE_HELLO &&
-        !take_welcome(pipeline, esk_slice(pipeline->input.data + pipeline->input_begin,
-                                          pipeline->input.size - pipeline->input_begin))) {
+    if (pipeline->state == ESKI_PIPELINE_HELLO && !take_welcome(pipeline, unparsed(pipeline))) {
         return false;
     }
     while (pipeline->state == ESKI_PIPELINE_UP && !(pipeline->is_single && pipeline->callbacks)) {
-        struct esk_slice bytes = esk_slice(pipeline->input.data + pipeline->input_begin,
-                                           pipeline->input.size - pipeline->input_begin);
+        struct esk_slice bytes = unparsed(pipeline);
         struct esk_es01_frame frame;
         enum esk_err err = esk_es01_frame_parse(bytes, pipeline->answer_bytes_max, &frame, &error);
         if (err != ESK_OK && err != ESK_ERR_AGAIN) {

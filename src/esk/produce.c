@@ -64,7 +64,8 @@ static int send_binary(struct producing *producing) {
     struct esk_client_error error;
     for (size_t i = 0; i < count; i++) {
         const struct esk_produce_record *record = &request->records[i];
-        const uint8_t *at = request->bytes.data + record->begin;
+        const uint8_t *bytes = request->bytes.size ? request->bytes.data : (const uint8_t *)"";
+        const uint8_t *at = bytes + record->begin;
         records[i] = (struct esk_client_record){
             .key = !record->has_key   ? NULL
                    : record->key_size ? at
