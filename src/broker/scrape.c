@@ -145,6 +145,7 @@ static void write_rest(struct job *job) {
         used += atomic_load_explicit(&broker->shards[i].memory_used, memory_order_relaxed);
         const struct esk_shard_metrics *log = esk_shard_metrics(broker->shards[i].log);
         used += esk_counter_get(&log->tail_bytes) + esk_counter_get(&log->producer_bytes);
+        used += esk_counter_get(&log->key_map_bytes);
     }
     esk_metrics_write(out, registries, broker->shard_count);
     free(registries);

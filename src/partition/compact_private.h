@@ -65,6 +65,23 @@ struct eski_compaction {
     uint64_t segments_compacted, records_removed, bytes_freed;
 };
 
+/* --- compact.c --- */
+
+/* On to the next one; gives up the hold on this. */
+void eski_compact_partition_done(struct eski_compaction *pass);
+void eski_compact_post_removals(struct eski_compaction *pass);
+/* Nothing more is begun. */
+static inline bool eski_compact_ends(const struct esk_shard *shard) {
+    return shard->failed || shard->stopping || shard->no_waits;
+}
+
+/* --- compact_round.c --- */
+
+/* Begins the partition's next round, or is done with it. */
+void eski_compact_plan(struct eski_compaction *pass);
+
+/* --- compact_job.c --- */
+
 /* Hands the step to the cleaner; eski_compact_done follows in the loop. */
 void eski_compact_work(struct eski_compaction *pass, enum eski_compact_step step);
 void eski_compact_done(struct eski_compaction *pass);

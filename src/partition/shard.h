@@ -128,6 +128,7 @@ struct esk_shard_metrics {
     struct esk_counter cleanup_passes;
     struct esk_counter cleanup_bytes;
     struct esk_counter cleanup_records;
+    struct esk_counter key_map_bytes;
     struct esk_counter compaction_passes;
     struct esk_counter compaction_bytes;
     struct esk_counter compaction_records;
