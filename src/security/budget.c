@@ -7,6 +7,11 @@
 
 /* What the bytes take at this rate, rounded up. */
 static uint64_t cost(uint64_t rate, uint64_t bytes) {
+    if (bytes < UINT64_C(1) << 30) { /* 64 bits hold it: a few instructions */
+        uint64_t product = bytes * SECOND;
+        uint64_t units = product / rate + (product % rate != 0);
+        return units < DEBT_MAX ? units : DEBT_MAX;
+    }
     unsigned __int128 units = ((unsigned __int128)bytes * SECOND + rate - 1) / rate;
     return units < DEBT_MAX ? (uint64_t)units : DEBT_MAX;
 }

@@ -20,6 +20,9 @@ static inline bool is_like(const uint8_t *bytes, const char *lower_case, size_t 
 
 /* What stands behind "Bearer" and white space; size 0: another scheme. */
 static struct esk_slice bearer(struct esk_slice value) {
+    if (value.size > 7 && memcmp(value.data, "Bearer ", 7) == 0 && value.data[7] > ' ') {
+        return esk_slice(value.data + 7, value.size - 7); /* as nearly everybody writes it */
+    }
     if (value.size <= SCHEME_BYTES ||
         strncasecmp((const char *)value.data, SCHEME, SCHEME_BYTES) != 0) {
         return esk_slice(NULL, 0);
