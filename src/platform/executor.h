@@ -7,8 +7,10 @@
  * its slot exists before it is posted: posting never fails and never finds a full queue, and the
  * queues are bounded by what bounds the requests (memory budget, outstanding requests).
  *
- * Mails from one sender to one receiver arrive in order. Nothing is promised between senders; the
- * simulation delivers in any order that this allows. */
+ * Mails to one receiver arrive in causal order: those of one sender in order, and none before one
+ * that its sender had sent, or had heard of by mail. Nothing else is promised between senders, and
+ * nothing about mails to oneself but what esk_post says; the simulation delivers in any order that
+ * this allows. */
 #ifndef ESK_PLATFORM_EXECUTOR_H
 #define ESK_PLATFORM_EXECUTOR_H
 

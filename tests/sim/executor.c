@@ -29,6 +29,18 @@ static bool is_current(const struct esk_executor *executor) {
     return thread && thread->executor == of(executor);
 }
 
+/* Whether the sender of `later` knew of `earlier`. */
+static bool is_known(const struct simi_post *earlier, const struct simi_post *later) {
+    size_t place = earlier->sender % SIMI_CLOCK_PLACES;
+    return later->clock.posts[place] >= earlier->clock.posts[place];
+}
+
+static void learn(struct simi_clock *clock, const struct simi_clock *other) {
+    for (size_t i = 0; i < SIMI_CLOCK_PLACES; i++) {
+        clock->posts[i] = other->posts[i] > clock->posts[i] ? other->posts[i] : clock->posts[i];
+    }
+}
+
 static void post(struct esk_executor *to, struct esk_mail *mail) {
     struct sim_executor *executor = of(to);
     struct sim_world *world = executor->world;
@@ -38,22 +50,30 @@ static void post(struct esk_executor *to, struct esk_mail *mail) {
         executor->posts =
             esk_realloc(executor->posts, executor->post_capacity * sizeof(struct simi_post));
     }
-    executor->posts[executor->post_count++] =
-        (struct simi_post){mail, world->current ? world->current->id : 0, is_current(to)};
+    struct simi_post *made = &executor->posts[executor->post_count++];
+    *made = (struct simi_post){.mail = mail, .own = is_current(to)};
+    if (world->current) {
+        made->sender = world->current->id;
+        world->current->clock.posts[made->sender % SIMI_CLOCK_PLACES]++;
+        made->clock = world->current->clock;
+    }
     simi_executor_wake(executor);
 }
 
+/* Any of them, but not before one that its sender knew of. */
 static size_t pick(struct sim_executor *executor) {
     struct sim_world *world = executor->world;
     if (executor->post_count == 1 || sim_one_in(&world->random, 4)) {
         return 0;
     }
-    size_t index = (size_t)sim_below(&world->random, executor->post_count);
-    uint64_t sender = executor->posts[index].sender;
-    if (executor->posts[index].own) {
+    size_t wanted = (size_t)sim_below(&world->random, executor->post_count);
+    if (executor->posts[wanted].own) {
         return 0;
     }
-    for (index = 0; executor->posts[index].sender != sender; index++) {
+    size_t index = 0;
+    while (index < wanted && (executor->posts[index].own ||
+                              !is_known(&executor->posts[index], &executor->posts[wanted]))) {
+        index++;
     }
     world->counts[SIM_COUNT_MAIL_OVERTOOK] += index > 0;
     return index;
@@ -62,6 +82,7 @@ static size_t pick(struct sim_executor *executor) {
 static void run_mail(struct sim_executor *executor, struct sim_thread *thread) {
     size_t index = pick(executor);
     struct esk_mail *mail = executor->posts[index].mail;
+    learn(&thread->clock, &executor->posts[index].clock);
     sim_trace(executor->world, "mail", executor->name, executor->posts[index].sender, index);
     executor->post_count--;
     memmove(&executor->posts[index], &executor->posts[index + 1],

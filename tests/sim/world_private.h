@@ -9,6 +9,13 @@
 
 enum simi_state { SIMI_RUNNABLE, SIMI_SLEEPING, SIMI_WAITING };
 
+/* What a thread knows of the others' posts: how many of each have come to its ears. Threads share
+ * the places when there are many, which forbids some overtaking that could be. */
+#define SIMI_CLOCK_PLACES 64
+struct simi_clock {
+    uint32_t posts[SIMI_CLOCK_PLACES];
+};
+
 struct sim_thread {
     struct sim_coroutine coroutine;
     struct sim_world *world;
@@ -18,14 +25,16 @@ struct sim_thread {
     enum simi_state state;
     uint64_t wake_ns; /* sleeping: when */
     bool busy;        /* runs a mail */
+    struct simi_clock clock;
     void (*run)(void *argument);
     void *argument;
 };
 
 struct simi_post {
     struct esk_mail *mail;
-    uint64_t sender; /* id of the thread; 0: outside */
-    bool own;        /* from a thread of the executor itself */
+    uint64_t sender;         /* id of the thread; 0: outside */
+    bool own;                /* from a thread of the executor itself */
+    struct simi_clock clock; /* of the sender, this post counted */
 };
 
 struct sim_executor {
