@@ -51,7 +51,7 @@ DEEP = '{"records":[{"value":"v","x":' + "[" * 70 + "]" * 70 + "}]}"
     b'{"records":[{"value":"v","partition":99999999999999999999}]}',
     b'{"records":[{"value":"v","headers":[]}]}', b'{"records":[{"value":"v","headers":{"a":1}}]}',
     b'{"records":[{"value":"good"},{"value":"v","partition":-1}]}',
-    b'{"producer_id":"p","records":[{"value":"v","partition":0,"sequence":0}]}',
+    b'{"producer_id":"p","records":[{"value":"v","partition":0}]}',
     b'{"encoding":"base64","records":[{"value":"dg"}]}',
     b'{"encoding":"latin1","records":[{"value":"v"}]}',
 ])
