@@ -39,11 +39,12 @@ struct eski_sequenced_part {
     struct esk_mail mail;
     struct eski_sequenced *sequenced;
     struct eski_produce_part *part;
+    bool held; /* it has its turn */
     struct esk_sequences sequences;
 };
 
 /* What a request with a producer_id has besides. Parts are in ascending order of shard and
- * partition, in which they take their turns. */
+ * partition. */
 struct eski_sequenced {
     struct esk_mail mail;
     struct eski_produce_job *job;
@@ -51,9 +52,10 @@ struct eski_sequenced {
     struct eski_sequenced_part *parts;
     struct esk_broker_shard *here; /* in whose loop it is */
     uint32_t at;                   /* parts before it have their turn, and fit */
-    uint32_t waiting;
-    enum esk_err err; /* of the part that did not */
-    bool told;        /* its text is in produce->error */
+    uint32_t end;                  /* of the parts of this shard */
+    uint32_t waiting;              /* for turns, or for their end */
+    enum esk_err err;              /* of the part that did not */
+    bool told;                     /* its text is in produce->error */
 };
 
 /* What a request needs to know of its topic; survives the topic's deletion. */

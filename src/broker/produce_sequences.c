@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A produce with a producer_id: its name is resolved in the client's shard; then the request goes
- * from shard to shard, takes its turn at each partition and is judged there, in ascending order, so
- * that two requests never wait for each other. Where the last part fits, everything is submitted;
+ * from shard to shard, in ascending order, takes its turns at that shard's partitions at once and
+ * is judged there. So two requests never wait for each other, and none overtakes another in some
+ * partition. Where the last part fits, everything is submitted;
  * where one does not, the turns are given back and nothing is written. On one shard all of that is
  * one mail, or none. */
 #include "broker/produce_private.h"
@@ -95,20 +96,21 @@ static void release_run(struct esk_mail *mail) {
     eski_post(part->sequenced->job->home, mail, part_back);
 }
 
-/* Gives all turns back; in the shard of the part that does not fit, whose own turn is over. */
-static void refuse(struct eski_sequenced *sequenced, enum esk_err err) {
+/* Gives all turns back; in the shard of the part that does not fit. */
+static void refuse(struct eski_sequenced *sequenced) {
     const struct esk_broker_shard *here = sequenced->here;
-    sequenced->err = err;
+    uint32_t count = sequenced->end;
     sequenced->waiting = 1;
-    for (uint32_t i = 0; i < sequenced->at; i++) {
-        sequenced->waiting += sequenced->parts[i].part->owner != here;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct eski_sequenced_part *part = &sequenced->parts[i];
+        sequenced->waiting += part->held && part->part->owner != here;
     }
-    for (uint32_t i = 0; i < sequenced->at; i++) {
+    for (uint32_t i = 0; i < count; i++) {
         struct eski_sequenced_part *part = &sequenced->parts[i];
-        if (part->part->owner == here) {
-            esk_sequences_release(&part->sequences);
-        } else {
+        if (part->held && part->part->owner != here) {
             eski_post(part->part->owner, &part->mail, release_run);
+        } else if (part->held) {
+            esk_sequences_release(&part->sequences);
         }
     }
     eski_post(sequenced->job->home, &sequenced->mail, last_back);
@@ -214,53 +216,87 @@ static void walk_run(struct esk_mail *mail) {
     walk(ESK_CONTAINER(mail, struct eski_sequenced, mail));
 }
 
-/* The part at `at` has its turn. false: it does not fit, and the request is over. */
-static bool judge(struct eski_sequenced *sequenced) {
-    struct eski_sequenced_part *part = &sequenced->parts[sequenced->at];
-    enum esk_err err = explain(part, esk_sequences_judge(&part->sequences));
-    if (err != ESK_OK) {
-        sequenced->told = true;
-        esk_sequences_release(&part->sequences);
-        refuse(sequenced, err);
-        return false;
+/* This shard's parts have their turns, or there is an error. */
+static void judge(struct eski_sequenced *sequenced) {
+    for (uint32_t i = sequenced->at; i < sequenced->end && sequenced->err == ESK_OK; i++) {
+        struct eski_sequenced_part *part = &sequenced->parts[i];
+        sequenced->err = explain(part, esk_sequences_judge(&part->sequences));
+        sequenced->told = sequenced->err != ESK_OK;
     }
-    sequenced->at++;
-    return true;
+    if (sequenced->err != ESK_OK) {
+        refuse(sequenced);
+        return;
+    }
+    sequenced->at = sequenced->end;
+    walk(sequenced);
+}
+
+static void one_taken(struct eski_sequenced *sequenced) {
+    if (--sequenced->waiting == 0) {
+        judge(sequenced);
+    }
 }
 
 static void taken(struct esk_sequences *sequences, enum esk_err err) {
-    struct eski_sequenced *sequenced =
-        ESK_CONTAINER(sequences, struct eski_sequenced_part, sequences)->sequenced;
+    struct eski_sequenced_part *part =
+        ESK_CONTAINER(sequences, struct eski_sequenced_part, sequences);
+    part->held = err == ESK_OK;
     if (err != ESK_OK) {
-        refuse(sequenced, err);
-    } else if (judge(sequenced)) {
-        walk(sequenced);
+        part->sequenced->err = err;
     }
+    one_taken(part->sequenced);
 }
 
-/* Takes the turns of this shard's parts, then goes on to the next shard. */
+/* In all lines of this shard at once, so that no later request is before it in some of them. */
+static void take(struct eski_sequenced *sequenced, uint32_t i) {
+    struct eski_sequenced_part *part = &sequenced->parts[i];
+    struct esk_partition *partition =
+        esk_shard_find(sequenced->here->log, sequenced->job->first_group + part->part->partition);
+    if (partition == NULL) { /* deleted since it was routed */
+        sequenced->err = ESK_ERR_NOT_FOUND;
+        return;
+    }
+    part->sequences.producer_id = sequenced->producer_id;
+    part->sequences.taken = taken;
+    part->held = esk_sequences_take(partition, &part->sequences);
+    sequenced->waiting += !part->held;
+}
+
+static bool is_forgotten(struct eski_sequenced *sequenced) {
+    struct esk_produce *produce = sequenced->job->produce;
+    if (esk_producer_by_id(&sequenced->here->catalogue.producers, sequenced->producer_id) != NULL) {
+        return false;
+    }
+    sequenced->told = true;
+    sequenced->err =
+        esk_fail(&produce->error, ESK_ERR_UNAVAILABLE,
+                 "producer_id '%.*s' was forgotten meanwhile: send it again",
+                 (int)produce->producer_id.size, (const char *)produce->producer_id.data);
+    return true;
+}
+
+/* Takes the turns of the next shard's parts, in its loop. */
 static void walk(struct eski_sequenced *sequenced) {
     struct eski_produce_job *job = sequenced->job;
-    while (sequenced->at < job->part_count) {
-        struct eski_sequenced_part *part = &sequenced->parts[sequenced->at];
-        if (part->part->owner != sequenced->here) {
-            sequenced->here = part->part->owner;
-            eski_post(sequenced->here, &sequenced->mail, walk_run);
-            return;
-        }
-        struct esk_partition *partition =
-            esk_shard_find(sequenced->here->log, job->first_group + part->part->partition);
-        if (partition == NULL) { /* deleted since it was routed */
-            refuse(sequenced, ESK_ERR_NOT_FOUND);
-            return;
-        }
-        part->sequences.producer_id = sequenced->producer_id;
-        part->sequences.taken = taken;
-        if (!esk_sequences_take(partition, &part->sequences) || !judge(sequenced)) {
-            return;
-        }
+    if (sequenced->at == job->part_count) {
+        commit(sequenced);
+        return;
     }
-    commit(sequenced);
+    struct esk_broker_shard *owner = sequenced->parts[sequenced->at].part->owner;
+    if (owner != sequenced->here) { /* by way of home: behind the mails of earlier requests */
+        sequenced->here = sequenced->here == job->home ? owner : job->home;
+        eski_post(sequenced->here, &sequenced->mail, walk_run);
+        return;
+    }
+    sequenced->waiting = 1;
+    bool forgotten = is_forgotten(sequenced); /* then its windows are going: none is to be begun */
+    for (sequenced->end = sequenced->at;
+         !forgotten && sequenced->end < job->part_count &&
+         sequenced->parts[sequenced->end].part->owner == sequenced->here;
+         sequenced->end++) {
+        take(sequenced, sequenced->end);
+    }
+    one_taken(sequenced);
 }
 
 /* --- start --- */

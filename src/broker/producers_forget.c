@@ -28,12 +28,10 @@ static void share_back(struct esk_mail *mail) {
 static void share_run(struct esk_mail *mail) {
     struct eski_forgetting_share *share = ESK_CONTAINER(mail, struct eski_forgetting_share, mail);
     struct eski_forgetting *forgetting = share->forgetting;
-    size_t end = share->at + WINDOWS_PER_TURN;
-    while (share->at < forgetting->count && share->at < end) {
-        if (!esk_shard_forget_producer(share->shard->log, forgetting->ids[share->at],
-                                       WINDOWS_PER_TURN)) {
-            break;
-        }
+    size_t budget = WINDOWS_PER_TURN;
+    size_t end = share->at + WINDOWS_PER_TURN; /* ids without any cost time, too */
+    while (share->at < forgetting->count && share->at < end &&
+           esk_shard_forget_producer(share->shard->log, forgetting->ids[share->at], &budget)) {
         share->at++;
     }
     bool done = share->at == forgetting->count;

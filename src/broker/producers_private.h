@@ -42,7 +42,7 @@ struct eski_forgetting {
     uint32_t waiting;
 };
 void eski_forget_windows(struct eski_forgetting *forgetting);
-/* The windows of ids that the catalogue does not have go. In the shard's loop, or before it. */
+/* The windows of ids that the catalogue does not have go. Before the loops run. */
 void eski_producers_purge(struct esk_broker_shard *shard);
 
 #endif

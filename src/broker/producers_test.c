@@ -4,8 +4,9 @@
  * after which unused ones go. */
 #include "partition/shard_fixture.inc"
 
-#include "broker/broker.h"
+#include "broker/broker_private.h"
 #include "broker/producers.h"
+#include "partition/sequences.h"
 
 #define RECORDS_MAX 8
 #define DAY_NS (UINT64_C(86400) * 1000000000)
@@ -253,6 +254,34 @@ static void two_requests_that_cross_do_not_wait_for_each_other(void **state) {
     assert_int_equal(duplicates, 20); /* of 24 */
 }
 
+/* One that waits for its turn at its first partition is not overtaken at its second. */
+static void requests_of_a_producer_keep_their_order_in_every_partition(void **state) {
+    struct scene *scene = *state;
+    struct request first, second;
+    for (int32_t partition = 0; partition < 4; partition += 2) { /* of one shard */
+        expect(scene, "svc", partition, 0, false, 0);
+    }
+    struct esk_broker_shard *owner = shard(scene, 0);
+    const struct esk_topic *topic = eski_serving_topic(owner, esk_slice_text("orders"));
+    owner = eski_owner(scene->broker, topic->first_group);
+    struct esk_sequences holder = {
+        .producer_id = esk_producer_find(&owner->catalogue.producers, esk_slice_text("svc"))->id};
+    assert_true(esk_sequences_take(esk_shard_find(owner->log, topic->first_group), &holder));
+    prepare(&first, "svc", 0);
+    add(&first, 0, 1);
+    add(&first, 2, 1);
+    begin(scene, &first, 1);
+    prepare(&second, "svc", 0);
+    add(&second, 2, 2);
+    begin(scene, &second, 1);
+    run_all(scene->world);
+    assert_int_equal(first.done + second.done, 0);
+    esk_sequences_release(&holder);
+    assert_int_equal(end(scene, &first), ESK_OK);
+    assert_int_equal(end(scene, &second), ESK_OK);
+    assert_int_equal(second.records[0].written_offset, 2);
+}
+
 static void retries_and_new_records_mix(void **state) {
     struct scene *scene = *state;
     struct request request;
@@ -461,6 +490,8 @@ int main(void) {
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(two_requests_that_cross_do_not_wait_for_each_other, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(requests_of_a_producer_keep_their_order_in_every_partition,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(retries_and_new_records_mix, setup, teardown),
         cmocka_unit_test_setup_teardown(fields_go_together, setup, teardown),
         cmocka_unit_test_setup_teardown(the_first_use_waits_and_later_ones_do_not, setup, teardown),

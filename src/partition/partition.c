@@ -75,7 +75,7 @@ void eski_partition_hold(struct esk_partition *partition) {
 void eski_partition_let_go(struct esk_partition *partition) {
     ESK_ASSERT(partition->busy > 0);
     partition->busy--;
-    if (partition->busy == 0 && partition->removed) {
+    if (partition->busy == 0 && partition->removed && eski_producers_reap(partition)) {
         eski_partition_destroy(partition);
     }
 }

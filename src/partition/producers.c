@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #define PRODUCER_BYTES (sizeof(struct eski_producer) + 96) /* with its places in two maps */
+#define REAPED_PER_TURN 500 /* of a removed partition; there may be many of these in a turn */
 
 /* One id's windows in a shard. */
 struct ring {
@@ -83,12 +84,37 @@ static void destroy(struct eski_producer *producer) {
     free(producer);
 }
 
-void eski_producers_fini(struct esk_partition *partition) {
+/* false: there are more. */
+static bool destroy_some(struct esk_partition *partition, size_t most) {
     struct esk_link *link;
-    while ((link = esk_list_first(&partition->producer_list)) != NULL) {
+    while ((link = esk_list_first(&partition->producer_list)) != NULL && most-- > 0) {
         destroy(ESK_CONTAINER(link, struct eski_producer, link));
     }
+    return link == NULL;
+}
+
+void eski_producers_fini(struct esk_partition *partition) {
+    destroy_some(partition, SIZE_MAX);
     esk_u64_map_fini(&partition->producers);
+}
+
+static void reap_run(struct esk_mail *mail) {
+    struct esk_partition *partition = ESK_CONTAINER(mail, struct esk_partition, reap_mail);
+    struct esk_shard *shard = partition->shard;
+    shard->removing--;
+    eski_partition_let_go(partition);
+    eski_shard_step_stop(shard);
+}
+
+bool eski_producers_reap(struct esk_partition *partition) {
+    if (destroy_some(partition, REAPED_PER_TURN)) {
+        return true;
+    }
+    eski_partition_hold(partition);
+    partition->shard->removing++;
+    partition->reap_mail.run = reap_run;
+    esk_post(&partition->shard->loop->executor, &partition->reap_mail);
+    return false;
 }
 
 void eski_producer_release(struct eski_producer *producer) {
@@ -235,9 +261,10 @@ size_t esk_shard_producer_views(const struct esk_shard *shard, uint64_t producer
     return count;
 }
 
-bool esk_shard_forget_producer(struct esk_shard *shard, uint64_t producer_id, size_t most) {
+bool esk_shard_forget_producer(struct esk_shard *shard, uint64_t producer_id, size_t *budget) {
     const struct ring *ring;
-    while (most-- > 0 && (ring = esk_u64_map_get(&shard->producers, producer_id)) != NULL) {
+    for (; *budget > 0 && (ring = esk_u64_map_get(&shard->producers, producer_id)) != NULL;
+         (*budget)--) {
         struct eski_producer *producer =
             ESK_CONTAINER(esk_list_first(&ring->producers), struct eski_producer, sibling);
         leave_siblings(shard, producer);
@@ -259,7 +286,8 @@ void esk_shard_forget_unknown_producers(struct esk_shard *shard,
         count += !keeps(context, ids[count]);
     }
     for (size_t i = 0; i < count; i++) {
-        (void)esk_shard_forget_producer(shard, ids[i], SIZE_MAX);
+        size_t budget = SIZE_MAX;
+        (void)esk_shard_forget_producer(shard, ids[i], &budget);
     }
     free(ids);
 }

@@ -36,6 +36,9 @@ struct eski_producer {
 
 void eski_producers_init(struct esk_partition *partition);
 void eski_producers_fini(struct esk_partition *partition);
+/* Frees some of a removed partition's; false: the rest goes in later turns, and then it is let go.
+ */
+bool eski_producers_reap(struct esk_partition *partition);
 struct eski_producer *eski_producer_find(const struct esk_partition *partition, uint64_t id);
 struct eski_producer *eski_producer_obtain(struct esk_partition *partition, uint64_t id);
 /* Frees it when it remembers nothing, or is forgotten, and nothing holds it. */

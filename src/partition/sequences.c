@@ -19,6 +19,7 @@ bool esk_sequences_take(struct esk_partition *partition, struct esk_sequences *s
         return true;
     }
     ESK_REACHED(SEQUENCES_IN_LINE);
+    partition->in_line++;
     esk_list_append(&producer->line, &sequences->link);
     return false;
 }
@@ -48,6 +49,7 @@ void esk_sequences_release(struct esk_sequences *sequences) {
     if (link != NULL) {
         producer->holder = ESK_CONTAINER(link, struct esk_sequences, link);
         esk_list_remove(link);
+        sequences->partition->in_line--;
         tell(producer->holder, ESK_OK);
     }
     eski_producer_release(producer);
@@ -175,13 +177,15 @@ void eski_sequences_end(struct esk_partition *partition) {
     struct esk_link *link;
     struct esk_link *next;
     eski_awaits_end(partition, ESK_ERR_NOT_FOUND);
-    for (link = partition->producer_list.next; link != &partition->producer_list; link = next) {
+    for (link = partition->producer_list.next;
+         partition->in_line > 0 && link != &partition->producer_list; link = next) {
         struct eski_producer *producer = ESK_CONTAINER(link, struct eski_producer, link);
         struct esk_link *waiting;
         next = link->next;
         while ((waiting = esk_list_first(&producer->line)) != NULL) {
             struct esk_sequences *sequences = ESK_CONTAINER(waiting, struct esk_sequences, link);
             esk_list_remove(waiting);
+            partition->in_line--;
             tell(sequences, ESK_ERR_NOT_FOUND);
             eski_partition_let_go(partition); /* not the last: the caller holds it */
         }

@@ -5,9 +5,9 @@
  * A partition keeps, per numeric producer id, where its last ESK_SEQUENCE_WINDOW sequences lie. A
  * produce takes its turn (one at a time per producer and partition), is judged over what is applied
  * and what is in flight, and then either is submitted with what is new, or waits for the originals
- * of what is not, or gives its turn back. A request over several partitions takes its turns in
- * ascending order of shard and group id before anything is submitted, so no two wait for each
- * other. */
+ * of what is not, or gives its turn back. A request over several partitions takes all turns in a
+ * shard at once, and goes from shard to shard in ascending order before anything is submitted: so
+ * no two wait for each other, and none overtakes another. */
 #ifndef ESK_PARTITION_SEQUENCES_H
 #define ESK_PARTITION_SEQUENCES_H
 
@@ -82,10 +82,11 @@ struct esk_producer_view {
  */
 size_t esk_shard_producer_views(const struct esk_shard *shard, uint64_t producer_id, size_t from,
                                 struct esk_producer_view *views, size_t most);
-/* Forgets up to `most` partitions' windows of the producer; false: there are more. What is in
- * flight goes with its end. */
-bool esk_shard_forget_producer(struct esk_shard *shard, uint64_t producer_id, size_t most);
-/* Forgets the producers for which `keeps` is false. Also before the start. */
+/* Forgets the producer in up to *budget partitions, which it counts down; false: there are more.
+ * What is in flight goes with its end. */
+bool esk_shard_forget_producer(struct esk_shard *shard, uint64_t producer_id, size_t *budget);
+/* Forgets the producers for which `keeps` is false. Before the start: it takes as long as it does.
+ */
 void esk_shard_forget_unknown_producers(struct esk_shard *shard,
                                         bool (*keeps)(void *context, uint64_t producer_id),
                                         void *context);

@@ -286,8 +286,10 @@ static void an_unknown_producer_needs_memory(void **state) {
     assert_true(producer > 3 && producer < 20);
     expect_verdict(world, producer, 0, ESK_SEQUENCE_FULL);
     expect_new(world, 0, 1, producer); /* a known one goes on */
-    assert_true(esk_shard_forget_producer(world->shard, 1, 1000));
-    assert_true(esk_shard_forget_producer(world->shard, 2, 1000));
+    size_t budget = 2;
+    assert_true(esk_shard_forget_producer(world->shard, 1, &budget));
+    assert_true(esk_shard_forget_producer(world->shard, 2, &budget));
+    assert_false(esk_shard_forget_producer(world->shard, 0, &budget));
     expect_new(world, producer, 5, producer + 1);
 }
 
@@ -306,7 +308,11 @@ static void a_forgotten_producer_is_unknown(void **state) {
     assert_int_equal(esk_shard_producer_views(world->shard, 8, 0, views, 4), 0);
     const int64_t next = 1;
     begin(world, 0, &flying, 7, &next, 1);
-    assert_true(esk_shard_forget_producer(world->shard, 7, 1000)); /* one is in flight */
+    size_t budget = 1;
+    assert_false(esk_shard_forget_producer(world->shard, 7, &budget));
+    budget = 1000;
+    assert_true(esk_shard_forget_producer(world->shard, 7, &budget)); /* one is in flight */
+    assert_int_equal(budget, 999);
     run_all(world);
     assert_int_equal(flying.done, 1);
     assert_int_equal(esk_shard_producer_views(world->shard, 7, 0, views, 4), 0);

@@ -85,8 +85,10 @@ struct esk_partition {
     struct esk_link producer_list;
     struct esk_link *producer_cursor; /* of the snapshot that is being encoded; NULL: none */
     struct esk_link awaits;           /* retries of what is in flight */
-    uint64_t producers_index;         /* of the last sequenced entry applied */
-    bool producers_changed;           /* since the last snapshot */
+    size_t in_line;                   /* produces that wait for their turn at a producer */
+    struct esk_mail reap_mail;
+    uint64_t producers_index; /* of the last sequenced entry applied */
+    bool producers_changed;   /* since the last snapshot */
 
     /* compacted */
     uint64_t cleaned_offset; /* every key below it is there once, as far as this is known */

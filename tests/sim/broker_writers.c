@@ -57,7 +57,8 @@ static void refused(struct produce *own, enum esk_err err) {
     struct bs *bs = own->client->bs;
     bool by_sequence = refused_by_sequence(err);
     sim_trace(&bs->run->world, "refused", own->produce.error.text, err, own->client->id);
-    if (!by_sequence && !bs_tolerates(bs, err, own->topic)) {
+    bool forgotten = !own->writer && err == ESK_ERR_UNAVAILABLE;
+    if (!by_sequence && !forgotten && !bs_tolerates(bs, err, own->topic)) {
         sim_run_fail(bs->run, "writer %s, %s: error %d: %s", own->name, own->topic->name, (int)err,
                      own->produce.error.text);
     }
