@@ -557,7 +557,8 @@ static enum esk_err close_journals(struct esk_broker *broker, struct esk_error *
             shard_told(shard);
         }
     }
-    return wait_for_shards(broker) ? ESK_OK : failed_stop(error);
+    /* A journal may have failed and then told, before anybody looked. */
+    return wait_for_shards(broker) && !atomic_load(&broker->failed) ? ESK_OK : failed_stop(error);
 }
 
 static enum esk_err drain(struct esk_broker *broker, struct esk_error *error);
