@@ -141,7 +141,6 @@ static void scan_read(struct esk_consume *consume, enum esk_err err) {
     uint64_t next;
     if (!bs->scan_begun) {
         bs->scan_begun = true;
-        bs->model.compactions = esk_reached_count[ESK_REACHED_COMPACTION];
         bs->scan_start = consume->start_offset;
     } else if (topic->retains && consume->start_offset != bs->scan_start) {
         sim_run_fail(bs->run, "%s/%u: the start moves", topic->name, bs->scan_partition);
@@ -294,8 +293,9 @@ static void scan_step(struct bs *bs) {
         return;
     }
     if (bs->scan_name < BM_NAMES) {
-        if (!bs->scan_begun) {
+        if (!bs->scan_begun) { /* what is compacted from here on may be seen in part */
             bs->scan_offset = 0;
+            model->compactions = esk_reached_count[ESK_REACHED_COMPACTION];
         }
         struct scan *own = esk_alloc_zeroed(1, sizeof(*own));
         own->bs = bs;
