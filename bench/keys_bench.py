@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What keys, quotas and sequences add to a produce, in instructions of the broker under callgrind.
 
-One record of 100 B a request, one connection, one shard: the worst case, since a larger request pays
-no more. A request's instructions are the difference between a long and a short run.
+One record of 100 B a request, one connection, one shard: the worst case, as a larger one
+pays no more. A request's instructions are the difference between a long and a short run.
 """
 import re
 import sys
