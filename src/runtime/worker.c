@@ -25,8 +25,9 @@ static void post(struct esk_executor *to, struct esk_mail *mail) {
     pthread_mutex_lock(&worker->mutex);
     *worker->last = mail;
     worker->last = &mail->next;
-    pthread_cond_signal(&worker->changed);
     pthread_mutex_unlock(&worker->mutex);
+    /* Behind the unlock: the thread that wakes takes the mutex at once. */
+    pthread_cond_signal(&worker->changed);
 }
 
 static bool is_current(const struct esk_executor *executor) {
