@@ -22,7 +22,7 @@ struct esk_broker_shard {
     struct esk_catalogue catalogue; /* shard 0: group 0's machine; else a copy */
     struct esk_offsets **offsets;   /* by offset partition; NULL where another shard owns it */
     struct eski_coordinator *coordinator; /* of the groups in them */
-    atomic_uint_fast64_t memory_used; /* of requests: memory.c, as the next five */
+    atomic_uint_fast64_t memory_used;     /* of requests: memory.c, as the next five */
     struct esk_link memory_lines[ESK_MEMORY_KINDS];
     atomic_uint memory_held[ESK_MEMORY_KINDS]; /* claims that are granted */
     atomic_bool memory_awaited;                /* some claim waits */
@@ -55,8 +55,9 @@ struct esk_broker {
     struct esk_usage_registry *usages; /* of keys */
     struct esk_broker_shard *shards;
     uint32_t shard_count;
-    uint64_t layout;       /* of the journals, see layout.h */
-    uint64_t memory_share; /* of requests, a shard's */
+    uint64_t layout;                /* of the journals, see layout.h */
+    uint64_t memory_share;          /* of requests, a shard's */
+    atomic_uint_fast64_t active_ns; /* when any shard persisted an entry */
     atomic_bool serving;
     atomic_bool failed;
     atomic_uint waiting;    /* shards that start or stop has not heard of */

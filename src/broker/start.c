@@ -7,8 +7,8 @@
  * names the new. */
 #include "broker/broker_private.h"
 #include "broker/layout.h"
-#include "broker/producers_private.h"
 #include "broker/membership_private.h"
+#include "broker/producers_private.h"
 
 #include "base/assert.h"
 #include "base/mutation.h"
@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define TAIL_SHARE 2             /* of the memory budget: half for memory tails */
-#define REQUEST_SHARE 4          /* a quarter for requests in flight */
-#define PRODUCER_SHARE 8         /* an eighth for windows of producers */
-#define KEY_MAP_SHARE 16         /* a sixteenth for compaction, */
+#define TAIL_SHARE 2                            /* of the memory budget: half for memory tails */
+#define REQUEST_SHARE 4                         /* a quarter for requests in flight */
+#define PRODUCER_SHARE 8                        /* an eighth for windows of producers */
+#define KEY_MAP_SHARE 16                        /* a sixteenth for compaction, */
 #define KEY_MAP_BYTES_MAX (UINT64_C(128) << 20) /* but not more: 4 million keys at a time */
 #define MOVE_BYTES (512u << 10)  /* a tail of this size is worth a write of its own */
 #define OPEN_FILES_MAX 1024      /* segment files a shard keeps open */
@@ -77,6 +77,7 @@ static void shard_options(struct esk_broker *broker, uint32_t index, const char 
         .producer_bytes_max = given->memory_bytes / PRODUCER_SHARE / broker->shard_count,
         .move_bytes = MOVE_BYTES < share / 8 ? MOVE_BYTES : share / 8,
         .open_files_max = OPEN_FILES_MAX,
+        .active_ns = &broker->active_ns,
         .key_map_bytes = key_map_bytes(given) / broker->shard_count,
         .log = given->log,
         .failed = shard_failed,

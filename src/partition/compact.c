@@ -105,8 +105,11 @@ void eski_compaction_settled(struct esk_partition *partition) {
 
 static void set_pace(struct eski_compaction *pass) {
     struct esk_shard *shard = pass->shard;
-    uint64_t now = esk_loop_now_ns(shard->loop);
-    bool busy = now < shard->active_ns + BUSY_NS && shard->active_ns != 0;
+    uint64_t active_ns = shard->active_ns;
+    if (shard->options.active_ns != NULL) {
+        active_ns = atomic_load_explicit(shard->options.active_ns, memory_order_relaxed);
+    }
+    bool busy = active_ns != 0 && esk_loop_now_ns(shard->loop) < active_ns + BUSY_NS;
     atomic_store_explicit(&pass->pace.pause_ns, busy ? BUSY_PAUSE_NS : 0, memory_order_relaxed);
 }
 

@@ -43,6 +43,7 @@ struct eski_compaction {
     int64_t now_ms;
     int64_t tombstone_retention_ms;
     bool complete; /* all up to map_end were written */
+    bool again;    /* retention dropped what was read */
 
     /* the job */
     bool working;

@@ -33,16 +33,15 @@ static void finish_round(struct eski_compaction *pass, bool complete) {
 
 static void round_finished(struct eski_compaction *pass) {
     struct esk_partition *partition = pass->partition;
-    if (pass->err == ESK_OK && pass->complete) {
-        if (pass->map_end > partition->cleaned_offset) {
-            partition->cleaned_offset = pass->map_end;
-        }
-        if (!eski_compact_ends(pass->shard) && !partition->removed) {
-            eski_compact_plan(pass);
-            return;
-        }
+    bool complete = pass->err == ESK_OK && pass->complete;
+    if (complete && pass->map_end > partition->cleaned_offset) {
+        partition->cleaned_offset = pass->map_end;
     }
-    eski_compact_partition_done(pass);
+    if ((complete || pass->again) && !eski_compact_ends(pass->shard) && !partition->removed) {
+        eski_compact_plan(pass);
+    } else {
+        eski_compact_partition_done(pass);
+    }
 }
 
 /* --- a round --- */
@@ -125,6 +124,7 @@ static bool is_worth_it(struct eski_compaction *pass, int64_t now_ms) {
 void eski_compact_plan(struct eski_compaction *pass) {
     struct esk_shard *shard = pass->shard;
     int64_t now_ms = esk_wall_ms(shard->platform);
+    pass->again = false;
     take_inputs(pass);
     if (pass->input_count == 0 || !is_worth_it(pass, now_ms)) {
         eski_compact_partition_done(pass);
@@ -243,6 +243,12 @@ static void rewritten(struct eski_compaction *pass) {
 
 /* --- the steps of a partition --- */
 
+/* Retention drops segments while their keys are read. */
+static bool are_dropped(const struct eski_compaction *pass) {
+    return pass->step == ESKI_COMPACT_MAP && pass->err == ESK_ERR_NOT_FOUND &&
+           pass->partition->segments[0]->base_offset > pass->inputs[0].base_offset;
+}
+
 static void tell(struct eski_compaction *pass, enum esk_err err, const struct esk_error *error) {
     struct esk_shard *shard = pass->shard;
     if (err == ESK_ERR_IO) {
@@ -259,7 +265,10 @@ static void tell(struct eski_compaction *pass, enum esk_err err, const struct es
 void eski_compact_done(struct eski_compaction *pass) {
     struct esk_shard *shard = pass->shard;
     struct esk_partition *partition = pass->partition;
-    tell(pass, pass->err, &pass->error);
+    pass->again = are_dropped(pass) || (pass->again && pass->step == ESKI_COMPACT_FINISH);
+    if (!pass->again) {
+        tell(pass, pass->err, &pass->error);
+    }
     tell(pass, pass->remove_err, &pass->remove_error);
     pass->remove_err = ESK_OK;
     if (partition->removed) {

@@ -26,6 +26,7 @@ struct esk_shard_options {
     uint64_t move_bytes;                /* a tail of this size is moved to its segment */
     unsigned open_files_max;            /* segment files held open between uses */
     uint64_t key_map_bytes;             /* for compaction, while a pass has work */
+    atomic_uint_fast64_t *active_ns;    /* when any shard persisted an entry; shared; may be NULL */
     const struct esk_log *log;
     void (*failed)(void *context, const struct esk_error *error); /* in the loop, once */
     void *context;

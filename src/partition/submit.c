@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #define STALL_NS UINT64_C(2000000000) /* 2 s without room or progress: then nobody waits longer */
+#define ACTIVE_STEP_NS UINT64_C(50000000) /* between two times that others hear of: 50 ms */
 
 static void fail_run(struct esk_mail *mail) {
     struct esk_submit *submit = ESK_CONTAINER(mail, struct esk_submit, mail);
@@ -104,6 +105,16 @@ static void apply_committed(struct esk_partition *partition, uint64_t commit_ind
     }
 }
 
+/* Also for the other shards' cleaners; not with each entry, since cores share it. */
+static void note_active(struct esk_shard *shard) {
+    uint64_t now = esk_loop_now_ns(shard->loop);
+    atomic_uint_fast64_t *any = shard->options.active_ns;
+    shard->active_ns = now;
+    if (any != NULL && atomic_load_explicit(any, memory_order_relaxed) + ACTIVE_STEP_NS < now) {
+        atomic_store_explicit(any, now, memory_order_relaxed);
+    }
+}
+
 static void on_persisted(struct esk_journal_append *append) {
     struct eski_pending *pending = ESK_CONTAINER(append, struct eski_pending, append);
     struct esk_partition *partition = pending->partition;
@@ -120,7 +131,7 @@ static void on_persisted(struct esk_journal_append *append) {
     eski_partition_hold(partition);
     if (!partition->removed) {
         eski_mover_note(partition, append->position);
-        partition->shard->active_ns = esk_loop_now_ns(partition->shard->loop);
+        note_active(partition->shard);
     }
     ESK_ASSERT(esk_group_step(partition->group, &event, &update) == ESK_OK);
     apply_committed(partition, update.commit_index);

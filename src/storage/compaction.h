@@ -46,7 +46,7 @@ struct esk_compaction_outcome {
 };
 /* The batch is whole and its CRC right. What stays of a compressed batch is compressed the same
  * way. A batch's last offset becomes that of its last record. ESK_ERR_CORRUPT: it is not what it
- * claims. */
+ * claims; ESK_ERR_TOO_LARGE: it would be too large to be read. */
 enum esk_err esk_compaction_filter_batch(struct esk_compaction_filter *filter,
                                          struct esk_slice batch,
                                          const struct esk_batch_header *header,

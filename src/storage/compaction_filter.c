@@ -155,8 +155,10 @@ static enum esk_err build(struct esk_compaction_filter *filter, const uint8_t *o
     if (err != ESK_OK) {
         return err;
     }
-    if (batch->size > INT32_MAX) {
-        return malformed(header, error);
+    if (batch->size > ESKI_BATCH_BYTES_MAX) { /* its writer compressed better */
+        return esk_fail(error, ESK_ERR_TOO_LARGE,
+                        "what stays of the batch at offset %lld has %zu bytes, at most %u",
+                        (long long)header->base_offset, batch->size, ESKI_BATCH_BYTES_MAX);
     }
     uint8_t *at = batch->data;
     esk_store_u32(at + ESK_BATCH_AT_LENGTH, (uint32_t)batch->size - ESK_BATCH_LENGTH_BYTES);

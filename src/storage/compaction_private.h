@@ -5,6 +5,9 @@
 
 #include "storage/compaction.h"
 
+#define ESKI_BATCH_BYTES_MAX                                                                       \
+    (16u << 20) /* a batch is one journal entry, which has at most so much */
+
 /* A segment being read from its first batch to its last. */
 struct eski_scan {
     const struct esk_compaction_input *input;

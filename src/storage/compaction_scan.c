@@ -7,8 +7,7 @@
 
 #include <stdlib.h>
 
-#define READ_BYTES (1u << 20)       /* at once: a third of a millisecond when it is cached */
-#define BATCH_BYTES_MAX (16u << 20) /* a batch is one journal entry, which has at most so much */
+#define READ_BYTES (1u << 20) /* at once: a third of a millisecond when it is cached */
 #define INFLATED_BYTES_MAX (64u * 1024 * 1024)
 
 enum esk_err eski_compaction_pace(const struct esk_storage *storage,
@@ -32,6 +31,17 @@ enum esk_err eski_compaction_pace(const struct esk_storage *storage,
 
 /* --- a scan --- */
 
+/* What can't be read is left alone, as what is damaged: ESK_ERR_IO means that a sync failed. */
+static enum esk_err unreadable(enum esk_err err, struct esk_error *error) {
+    if (err == ESK_ERR_IO) {
+        err = ESK_ERR_CORRUPT;
+        if (error != NULL) {
+            error->code = err;
+        }
+    }
+    return err;
+}
+
 enum esk_err eski_scan_begin(struct eski_scan *scan, const struct esk_storage *storage,
                              uint64_t group_id, const struct esk_compaction_input *input,
                              struct esk_compaction_pace *pace, struct esk_error *error) {
@@ -44,8 +54,9 @@ enum esk_err eski_scan_begin(struct eski_scan *scan, const struct esk_storage *s
         scan->capacity = READ_BYTES;
         scan->buffer = esk_alloc(scan->capacity);
     }
-    return esk_segment_open_revision(storage, group_id, input->base_offset, input->revision,
-                                     &scan->segment, error);
+    return unreadable(esk_segment_open_revision(storage, group_id, input->base_offset,
+                                                input->revision, &scan->segment, error),
+                      error);
 }
 
 void eski_scan_end(struct eski_scan *scan) {
@@ -85,7 +96,7 @@ static enum esk_err fill(struct eski_scan *scan, size_t needed, struct esk_error
             esk_segment_read(scan->segment, scan->buffer + scan->held, scan->capacity - scan->held,
                              scan->position + scan->held, scan->input->bytes, 0, &got, error);
         if (err != ESK_OK) {
-            return err;
+            return unreadable(err, error);
         }
         if (got == 0) {
             return damaged(scan, "half a batch", error);
@@ -115,7 +126,7 @@ enum esk_err eski_scan_next(struct eski_scan *scan, struct esk_slice *batch,
     }
     uint64_t size = (uint64_t)esk_load_u32(scan->buffer + scan->at + ESK_BATCH_AT_LENGTH) +
                     ESK_BATCH_LENGTH_BYTES;
-    if (size < ESK_BATCH_HEADER_BYTES || size > left || size > BATCH_BYTES_MAX) {
+    if (size < ESK_BATCH_HEADER_BYTES || size > left || size > ESKI_BATCH_BYTES_MAX) {
         return damaged(scan, "a batch of wrong length", error);
     }
     err = fill(scan, (size_t)size, error);
