@@ -25,11 +25,11 @@ struct esk_broker_options {
     uint64_t fetch_bytes_max;
     uint64_t retention_interval_ms;
     uint64_t compaction_interval_ms;
-    uint64_t key_map_bytes; /* of compaction, over all shards; 0: a part of memory_bytes */
+    uint64_t key_map_bytes;        /* of compaction, over all shards; 0: a part of memory_bytes */
     uint64_t producer_interval_ms; /* between looks for producers that are not used */
     uint64_t producer_idle_ms;     /* and when these are forgotten: 7 days */
-    uint64_t member_timeout_ms; /* of a consumer group's member without a heartbeat */
-    bool auth_required; /* every request needs a key; else nobody is asked for one */
+    uint64_t member_timeout_ms;    /* of a consumer group's member without a heartbeat */
+    bool auth_required;            /* every request needs a key; else nobody is asked for one */
 
     uint64_t journal_file_bytes;     /* 64 MiB */
     uint64_t journal_held_bytes_max; /* 512 MiB over all shards */

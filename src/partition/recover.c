@@ -169,8 +169,8 @@ static enum esk_err recover_segments(struct esk_partition *partition, struct esk
     bool open_on_disk = false;
     enum esk_err err = esk_segment_list(storage, partition->group_id, &files, &count, error);
     if (err == ESK_OK && count > 0 && partition->recovered.term == 0) {
-        err = lost(partition, files[0].base_offset, "the journal knows nothing of its group",
-                   error);
+        err =
+            lost(partition, files[0].base_offset, "the journal knows nothing of its group", error);
     }
     size_t end;
     for (size_t i = 0; err == ESK_OK && i < count; i = end) {

@@ -210,8 +210,7 @@ static void a_full_disk_lets_a_file_go_that_it_cannot_keep(void **state) {
         }
         struct esk_segment_file *files = NULL;
         size_t count = 1;
-        assert_int_equal(esk_segment_list(&fixture->storage, GROUP, &files, &count, NULL),
-                         ESK_OK);
+        assert_int_equal(esk_segment_list(&fixture->storage, GROUP, &files, &count, NULL), ESK_OK);
         assert_int_equal(count, 0);
         free(files);
         if (!failed) {

@@ -68,10 +68,10 @@ struct bm_topic {
     struct esk_topic_config config;
     bool config_pending;
     struct esk_topic_config_change change;
-    bool retains;      /* never had a limit: start offset 0 */
-    bool compacts;     /* at some time: records may go that a newer one of their key is behind */
-    uint32_t keys;     /* different ones in it */
-    bool tombstones;   /* some records have no value */
+    bool retains;    /* never had a limit: start offset 0 */
+    bool compacts;   /* at some time: records may go that a newer one of their key is behind */
+    uint32_t keys;   /* different ones in it */
+    bool tombstones; /* some records have no value */
     struct bm_log logs[BM_PARTITIONS];
     struct bm_commit commits[BM_GROUPS][BM_PARTITIONS];
 };

@@ -7,11 +7,11 @@
 #include "runtime/loop.h"
 #include "runtime/platform.h"
 #include "server/connection/server.h"
-#include "server/http/fake_keys_testing.h"
 #include "server/http/fake_groups_testing.h"
+#include "server/http/fake_keys_testing.h"
 #include "server/http/fake_producers_testing.h"
-#include "server/http/fake_registry_testing.h"
 #include "server/http/fake_records_testing.h"
+#include "server/http/fake_registry_testing.h"
 #include "server/http/http.h"
 
 #include <arpa/inet.h>
