@@ -30,13 +30,16 @@ def patterns(entries):
     return "|".join(found) or "''"
 
 
-def choices_of(program):
-    """{long name: its choices in all commands}"""
+def choices_of(global_options, program):
+    """[(choices, patterns)] of "first second option": a letter means another option elsewhere."""
     found = {}
-    for entry in all_options(program):
-        if "choices" in entry:
-            found.setdefault(entry["name"], {}).update(dict.fromkeys(entry["choices"]))
-    return found
+    for words, _, options in [("", "", global_options), *program]:
+        place = f'"{words} ' if " " in words else f'"{words} "*" ' if words else '*" '
+        for entry in options:
+            if "choices" in entry:
+                found.setdefault(tuple(entry["choices"]), []).extend(
+                    f'{place}{word}"' for word in spellings(entry))
+    return [(" ".join(choices), " | ".join(patterns)) for choices, patterns in found.items()]
 
 
 def groups_of(program):
@@ -65,8 +68,10 @@ _{name}() {{
         *) if [ -z "$first" ]; then first=$word; elif [ -z "$second" ]; then second=$word; fi ;;
         esac
     done
+    case "$first $second $previous" in
+{values}    esac
     case $previous in
-{values}    {files}) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    {files}) COMPREPLY=($(compgen -f -- "$current")); return ;;
     {takers}) COMPREPLY=(); return ;;
     esac
     case "$first $second" in
@@ -80,9 +85,9 @@ complete -o default -F _{name} {name}
 def bash(name, global_options, program):
     entries = global_options + all_options(program)
     values = "".join(
-        f"    --{option}) COMPREPLY=($(compgen -W \"{' '.join(words)}\" -- \"$current\"))\n"
+        f"    {pattern}) COMPREPLY=($(compgen -W \"{choices}\" -- \"$current\"))\n"
         "        return ;;\n"
-        for option, words in choices_of([("", "", global_options), *program]).items())
+        for choices, pattern in choices_of(global_options, program))
     cases = ""
     firsts = [first for first in groups_of(program) if first]
     if firsts:
@@ -115,8 +120,10 @@ _{name}() {{
         *) if [[ -z $first ]]; then first=$word; elif [[ -z $second ]]; then second=$word; fi ;;
         esac
     done
+    case "$first $second $previous" in
+{values}    esac
     case $previous in
-{values}    {files}) _files; return ;;
+    {files}) _files; return ;;
     {takers}) _message 'a value'; return ;;
     esac
     case "$first $second" in
@@ -148,8 +155,8 @@ def zsh(name, global_options, program):
 
     entries = global_options + all_options(program)
     values = "".join(
-        f"    --{option}) compadd -- {' '.join(words)}; return ;;\n"
-        for option, words in choices_of([("", "", global_options), *program]).items())
+        f"    {pattern}) compadd -- {choices}; return ;;\n"
+        for choices, pattern in choices_of(global_options, program))
     cases = ""
     summaries = {first: " ".join(filter(None, seconds)) or seconds[""]
                  for first, seconds in groups_of(program).items() if first}
