@@ -252,6 +252,18 @@ def test_a_group_belongs_to_the_key_that_first_used_it(secured):
     assert mine.post("/admin/reset-offsets", {"topic": "orders"}).status == 403
 
 
+def test_a_group_is_listed_with_the_topics_that_the_key_may_read(secured):
+    broker, admin = secured
+    both = make_key(admin, "both", [*GRANT, {"action": "read", "topic_prefix": "secret"}])
+    client = broker.client(key=both["secret"])
+    for topic in ("orders", "secret"):
+        commit = {"topic": topic, "partition": 0, "offset": 1}
+        assert client.post("/groups/g/commit", commit).status == 200
+    narrow = broker.client(key=make_key(admin, "narrow", replaces=both["key_id"])["secret"])
+    for reader, topics in ((client, ["orders", "secret"]), (narrow, ["orders"])):
+        assert [g["topics"] for g in reader.get("/groups").json["groups"]] == [topics]
+
+
 def test_ownership_outlives_restart_rotation_and_revocation(secured):
     broker, admin = secured
     old = make_key(admin, "old")

@@ -236,7 +236,9 @@ static void clean_listing(struct eski_request *request) {
     esk_group_listing_fini(&request->listing);
 }
 
-static void write_group(struct esk_buffer *out, const struct esk_group_view *view) {
+/* With those of its topics that the caller may read. */
+static void write_group(struct esk_buffer *out, const struct esk_group_view *view,
+                        const struct esk_caller *caller) {
     struct esk_json_writer writer = esk_json_writer(out);
     esk_json_open_object(&writer);
     esk_json_write_key(&writer, "group");
@@ -248,7 +250,9 @@ static void write_group(struct esk_buffer *out, const struct esk_group_view *vie
     esk_json_write_key(&writer, "topics");
     esk_json_open_array(&writer);
     for (uint32_t i = 0; i < view->topic_count; i++) {
-        esk_json_write_text(&writer, view->topics[i]);
+        if (esk_caller_may(caller, ESK_ACTION_READ, esk_slice_text(view->topics[i]))) {
+            esk_json_write_text(&writer, view->topics[i]);
+        }
     }
     esk_json_close_array(&writer);
     esk_json_close_object(&writer);
@@ -266,7 +270,7 @@ static bool fill_groups(struct eski_request *request, struct esk_buffer *out) {
         if (request->position > 0) {
             esk_buffer_append_text(out, ",");
         }
-        write_group(out, &listing->groups[request->position++]);
+        write_group(out, &listing->groups[request->position++], &request->caller);
     }
     esk_buffer_append_text(out, "]}");
     return true;
