@@ -4,7 +4,8 @@
  * esk_caller_may, which any thread may ask while the loop keeps the caller.
  *
  * A revocation shows in every caller of the key at once: a door asks esk_caller_is_revoked before
- * each frame or request, and again before it hands out what it read. */
+ * each frame or request, and again before it hands out what it read. What waits for long watches
+ * its key besides (esk_key_watch), in order to end then. */
 #ifndef ESK_BROKER_CALLER_H
 #define ESK_BROKER_CALLER_H
 

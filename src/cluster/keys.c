@@ -169,7 +169,7 @@ enum esk_err esk_keys_apply_revoked(struct esk_keys *keys, uint64_t id, struct e
     esk_u64_map_remove(&keys->by_hash, hash_prefix(key->about.hash));
     keys->admins -= key->admin;
     keys->generation++;
-    key->revoked = true;
+    esk_key_revoke(key);
     esk_key_release(key);
     return ESK_OK;
 }

@@ -34,6 +34,7 @@ struct esk_key *esk_key_create(const struct esk_key_description *description,
         key->admin |= grants[i].action == ESK_ACTION_ADMIN;
     }
     key->uses = 1;
+    esk_list_init(&key->watches);
     key->usage = usage;
     return key;
 }
@@ -42,6 +43,31 @@ void esk_key_release(struct esk_key *key) {
     if (key != NULL && --key->uses == 0) {
         esk_usage_release(key->usage);
         free(key);
+    }
+}
+
+void esk_key_watch(struct esk_key *key, struct esk_key_watch *watch) {
+    esk_list_init(&watch->link);
+    if (key->revoked) {
+        watch->revoked(watch);
+    } else {
+        esk_list_append(&key->watches, &watch->link);
+    }
+}
+
+void esk_key_watch_end(struct esk_key_watch *watch) {
+    if (watch->link.next != NULL) {
+        esk_list_remove(&watch->link);
+    }
+}
+
+void esk_key_revoke(struct esk_key *key) {
+    key->revoked = true;
+    struct esk_link *link;
+    while ((link = esk_list_first(&key->watches)) != NULL) {
+        esk_list_remove(link);
+        struct esk_key_watch *watch = ESK_CONTAINER(link, struct esk_key_watch, link);
+        watch->revoked(watch);
     }
 }
 

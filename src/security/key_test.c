@@ -105,6 +105,39 @@ static void a_key_s_copies_share_its_usage(void **state) {
     esk_usage_registry_destroy(registry);
 }
 
+static unsigned calls;
+
+static void count_call(struct esk_key_watch *watch) {
+    calls++;
+    esk_key_watch_end(watch);
+}
+
+static void who_watches_a_key_hears_once_of_its_revocation(void **state) {
+    (void)state;
+    struct esk_usage_registry *registry = esk_usage_registry_create();
+    const struct esk_grant grant = {ESK_ACTION_READ, esk_slice_text("orders")};
+    const struct esk_key_description description = {
+        .id = 5, .owner = 5, .name = esk_slice_text("a"), .grants = &grant, .grant_count = 1};
+    struct esk_key *key = esk_key_create(&description, esk_usage_find(registry, 5, 0, 0));
+    struct esk_key_watch watches[3] = {0};
+    esk_key_watch_end(&watches[0]); /* it has not begun */
+    for (size_t i = 0; i < 3; i++) {
+        watches[i].revoked = count_call;
+        esk_key_watch(key, &watches[i]);
+    }
+    esk_key_watch_end(&watches[1]);
+    calls = 0;
+    esk_key_revoke(key);
+    assert_int_equal(calls, 2);
+    esk_key_watch(key, &watches[1]); /* at once, now */
+    assert_int_equal(calls, 3);
+    for (size_t i = 0; i < 3; i++) {
+        esk_key_watch_end(&watches[i]);
+    }
+    esk_key_release(key);
+    esk_usage_registry_destroy(registry);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_secret_is_its_bits_in_base64url),
@@ -112,6 +145,7 @@ int main(void) {
         cmocka_unit_test(secrets_are_compared_to_the_last_bit),
         cmocka_unit_test(an_id_is_read_as_it_is_written),
         cmocka_unit_test(a_key_s_copies_share_its_usage),
+        cmocka_unit_test(who_watches_a_key_hears_once_of_its_revocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import threading
+import time
 
 import pytest
 
@@ -114,7 +115,12 @@ def test_either_header_is_taken_and_two_must_agree(guarded):
             assert answer.headers["www-authenticate"] == "Bearer" and answer.error
     assert client.get("/healthz").status == 200
     assert client.get("/readyz", headers={"x-es-key": "wrong"}).status == 200
-    assert client.get("/no/such/path").status == 404
+    # What is no path is told to whoever has a key; pages need none.
+    for path in ("/no/such/path", "/admin", "/kafkaesque"):
+        assert client.get(path).status == 401
+        assert client.post(path, {"a": 1}).status == 401
+        assert client.get(path, headers=own).status == 404
+    assert client.get("/kafka/no-such-page").status == 404
 
 
 CALLS = [  # method, path, body; what it needs: any key, read, write or admin
@@ -294,6 +300,26 @@ def test_a_read_in_flight_ends_with_its_key(guarded, admin):
     admin.produce("orders", "a secret")  # wakes the read, if it waits already
     reader.join()
     assert answers[0].status == 401 and b"a secret" not in answers[0].body
+
+
+def test_reads_that_wait_end_with_their_key(guarded, admin):
+    """On every shard, for partitions of each."""
+    admin.create_topic("orders", 2)
+    key = make_key(admin, READ_ORDERS)
+    waiting = []
+    for number in range(8):
+        raw = guarded.raw()
+        path = ["/topics/orders/consume?offset=0", "/groups/g/consume?topic=orders"][number // 4]
+        raw.send(f"GET {path}&partition={number % 2}&wait_ms=30000 HTTP/1.1\r\nHost: a\r\n"
+                 f"X-Es-Key: {key['secret']}\r\n\r\n".encode())
+        waiting.append(raw)
+    make_key(admin, READ_ORDERS)  # takes a flush; meanwhile all of them wait
+    start = time.monotonic()
+    assert admin.delete(f"/admin/keys/{key['key_id']}").json == {}
+    for raw in waiting:
+        assert raw.read_answer()[0] == 401
+        raw.close()
+    assert time.monotonic() - start < 10
 
 
 # What a key sees

@@ -57,6 +57,9 @@ bool eski_access_judge(struct eski_request *request) {
         err = esk_caller_check(&request->caller,
                                access == ESKI_ACCESS_READ ? ESK_ACTION_READ : ESK_ACTION_WRITE,
                                topic, &request->error);
+        if (err && eski_registry_speaks(request->route)) {
+            err = esk_fail(&request->error, err, "the key has no grant to read this subject");
+        }
     }
     if (err) {
         refuse(request, err);
@@ -71,6 +74,17 @@ bool eski_may(struct eski_request *request, enum esk_action action, struct esk_s
         eski_fail(request, err, &error);
     }
     return err == ESK_OK;
+}
+
+static void on_revoked(struct esk_key_watch *watch) {
+    esk_connection_wake(ESK_CONTAINER(watch, struct eski_request, watch)->connection);
+}
+
+void eski_watch_key(struct eski_request *request) {
+    if (request->caller.key) {
+        request->watch.revoked = on_revoked;
+        esk_key_watch(request->caller.key, &request->watch);
+    }
 }
 
 /* --- pages of other origins --- */

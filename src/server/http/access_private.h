@@ -12,6 +12,8 @@ bool eski_access_identify(struct eski_request *request, const struct esk_http_he
 bool eski_access_judge(struct eski_request *request);
 /* For handlers whose topic is not in the path; false: it is answered. */
 bool eski_may(struct eski_request *request, enum esk_action action, struct esk_slice topic);
+/* From now on the connection is served when the key is revoked, which then ends the wait. */
+void eski_watch_key(struct eski_request *request);
 /* Names the origin in the answer, if it is listed; true: the request is a preflight of it. */
 bool eski_cors_begin(struct eski_request *request, const struct esk_http_head *head);
 void eski_cors_preflight(struct eski_request *request);

@@ -114,7 +114,10 @@ static void cancel(struct eski_request *request) {
 static void start(struct eski_request *request) {
     request->read.consume.done = consumed;
     request->read.consume.caller = &request->caller;
-    request->cancel = request->read.consume.wait_ms ? cancel : NULL;
+    if (request->read.consume.wait_ms) {
+        request->cancel = cancel;
+        eski_watch_key(request);
+    }
     esk_broker_consume(request->shard->broker, &request->read.consume);
 }
 

@@ -423,3 +423,8 @@ enum esk_err eski_consume_encode(struct eski_consume_encoder *encoder, size_t ro
     out->size += (size_t)(at - start);
     return err;
 }
+
+bool eski_consume_encoder_is_within(const struct eski_consume_encoder *encoder) {
+    return encoder->token != ESKI_TOKEN_NONE ||
+           (encoder->step >= STEP_KEY && encoder->step <= STEP_RECORD_END);
+}

@@ -49,5 +49,7 @@ void eski_consume_encoder_fini(struct eski_consume_encoder *encoder);
  * not UTF-8 (nothing was written before); ESK_ERR_CORRUPT: a batch is not what it claims. */
 enum esk_err eski_consume_encode(struct eski_consume_encoder *encoder, size_t room,
                                  struct esk_buffer *out, struct esk_error *error);
+/* Whether the last piece may have cut a record. */
+bool eski_consume_encoder_is_within(const struct eski_consume_encoder *encoder);
 
 #endif

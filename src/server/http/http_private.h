@@ -64,8 +64,9 @@ struct eski_request {
     struct esk_slice query;
     struct esk_slice last_event_id; /* the header, for a tail */
     struct esk_caller caller;
-    enum esk_err refusal;    /* the key may not: `error` is the answer once the body has come */
-    struct esk_slice target; /* what an administrative act is about; size 0: the path */
+    struct esk_key_watch watch; /* of a read that waits: eski_watch_key */
+    enum esk_err refusal;       /* the key may not: `error` is the answer once the body has come */
+    struct esk_slice target;    /* what an administrative act is about; size 0: the path */
     uint64_t started_ns;
     uint64_t charged_bytes;         /* taken from the broker's budget */
     struct esk_memory_claim room;   /* of it, for a large body */
@@ -91,6 +92,9 @@ struct eski_request {
     size_t position;        /* of the fill function */
     struct esk_buffer text; /* an answer made in one piece that is too large to send as one */
     void (*cancel)(struct eski_request *request);
+    /* The key was revoked within the answer: true, `fill` says so and ends it; false, or NULL: the
+     * connection is cut. */
+    bool (*cut_off)(struct eski_request *request);
     void (*clean)(struct eski_request *request); /* before the request is forgotten */
 
     union {

@@ -34,6 +34,7 @@ struct eski_request *eski_request_create(struct eski_http_shard *shard,
     }
     request->shard = shard;
     request->connection = connection;
+    request->response.varies = shard->http->options.cors_origin_count > 0;
     request->started_ns = esk_monotonic_ns(shard->http->options.platform);
     esk_buffer_init(&request->body);
     esk_connection_hold(connection);
@@ -63,6 +64,7 @@ void eski_request_destroy(struct eski_request *request) {
     }
     eski_room_settle(request);
     esk_connection_release(request->connection);
+    esk_key_watch_end(&request->watch);
     esk_caller_release(&request->caller);
     if (request->document) { /* giving back 100 MB takes milliseconds */
         request->mail.run = on_discarded;
@@ -108,6 +110,16 @@ bool eski_request_charge(struct eski_request *request, uint64_t bytes) {
 
 /* --- the beginning --- */
 
+/* A path that is none: only who has a key hears of it, but where pages are. */
+static bool is_unknown_call(const struct eski_request *request) {
+    static const char pages[] = "/kafka";
+    size_t size = sizeof pages - 1;
+    struct esk_slice path = request->path;
+    bool is_page = path.size == 1 || (path.size >= size && memcmp(path.data, pages, size) == 0 &&
+                                      (path.size == size || path.data[size] == '/'));
+    return !request->route && !request->response.allow && !is_page;
+}
+
 void eski_request_route(struct eski_request *request, const struct esk_http_head *head) {
     request->is_head = head->method == ESK_HTTP_HEAD;
     request->is_http_1_0 = head->is_http_1_0;
@@ -129,7 +141,7 @@ void eski_request_route(struct eski_request *request, const struct esk_http_head
         return;
     }
     bool is_guarded = request->route && request->route->access != ESKI_ACCESS_NONE;
-    if (is_guarded && !eski_access_identify(request, head)) {
+    if ((is_guarded || is_unknown_call(request)) && !eski_access_identify(request, head)) {
         return;
     }
     uint64_t limit = request->shard->http->options.body_bytes_max;

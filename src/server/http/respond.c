@@ -188,19 +188,20 @@ static void send_chunk(struct eski_request *request, const struct esk_buffer *pi
 
 /* A revoked key reads nothing more, though its request was begun before; what it wrote is told. */
 static bool is_cut_off(const struct eski_request *request) {
-    return esk_caller_is_revoked(&request->caller) && request->route->method == ESK_HTTP_GET &&
-           request->response.status < 400;
+    return esk_caller_is_revoked(&request->caller) && request->response.status < 400 &&
+           request->route->method == ESK_HTTP_GET;
 }
 
 bool eski_answer_continue(struct eski_request *request) {
     if (is_cut_off(request)) {
-        if (request->is_head_sent) {
+        struct esk_error error;
+        if (!request->is_head_sent) {
+            eski_fail(request, esk_caller_revoked_error(&error), &error);
+        } else if (!request->cut_off || !request->cut_off(request)) {
             request->keep_alive = false;
             esk_connection_abort(request->connection);
             return true;
         }
-        struct esk_error error;
-        eski_fail(request, esk_caller_revoked_error(&error), &error);
     }
     struct esk_buffer *out = &request->shard->out;
     out->size = 0;

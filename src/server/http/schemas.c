@@ -184,9 +184,11 @@ enum esk_err eski_schema_get_read(struct eski_request *request, const struct esk
 
 void eski_schema_get_run(struct eski_request *request) {
     struct esk_schema_view *view = &request->schema.view;
-    if (!esk_broker_schema_find(request->shard->broker, request->schema.number, view)) {
-        eski_registry_fail(request, 404, 40403, "schema %u does not exist", request->schema.number);
-    } else if (eski_may(request, ESK_ACTION_READ, view->subject)) {
+    /* An id says nothing of its subject: one that may not be read is like one that is not there. */
+    if (esk_broker_schema_find(request->shard->broker, request->schema.number, view) &&
+        esk_caller_may(&request->caller, ESK_ACTION_READ, view->subject)) {
         eski_respond_schema(request);
+    } else {
+        eski_registry_fail(request, 404, 40403, "schema %u does not exist", request->schema.number);
     }
 }

@@ -5,8 +5,9 @@
  * the client takes them, the next read. So at most one read's records are held, and nothing is read
  * while the client does not take what there is. A read that found nothing becomes a comment. Until
  * the first read is done the answer may still be a plain error; later, trouble is an event `error`,
- * and the end. While a read is out (is_waiting) the request must stay: who wants to end it cancels
- * the read, and the end comes when that is back. */
+ * and the end; so it is when the key is revoked, unless that cuts a record. While a read is out
+ * (is_waiting) the request must stay: who wants to end it cancels the read, and the end comes when
+ * that is back. */
 #include "server/http/access_private.h"
 #include "server/http/http_private.h"
 
@@ -237,8 +238,21 @@ static bool fill_tail(struct eski_request *request, struct esk_buffer *out) {
     return false;
 }
 
+/* Within a record no event can follow: then the connection is cut. */
+static bool cut_off(struct eski_request *request) {
+    if (request->tail.has_records && eski_consume_encoder_is_within(&request->tail.encoder)) {
+        return false;
+    }
+    drop(request);
+    request->tail.is_over = false; /* its cancelled read is not the client's end */
+    request->tail.err = esk_caller_revoked_error(&request->error);
+    return true;
+}
+
 static void begin(struct eski_request *request) {
     request->clean = clean;
+    request->cut_off = cut_off;
+    eski_watch_key(request);
     request->response.content_type = "text/event-stream";
     request->response.more = "\r\nCache-Control: no-store";
     eski_respond_fill(request, fill_tail);

@@ -61,7 +61,6 @@ static uint8_t *put_cors(uint8_t *at, const struct esk_http_response *response) 
     ESK_ASSERT(strlen(response->cors_origin) <= ESK_HTTP_ORIGIN_BYTES_MAX);
     at = put(at, "\r\nAccess-Control-Allow-Origin: ");
     at = put(at, response->cors_origin);
-    at = put(at, "\r\nVary: Origin");
     if (!response->is_preflight) {
         return put(at, "\r\nAccess-Control-Expose-Headers: Retry-After");
     }
@@ -115,6 +114,9 @@ size_t esk_http_response_head(const struct esk_http_response *response,
     }
     if (response->asks_for_key) {
         at = put(at, "\r\nWWW-Authenticate: Bearer");
+    }
+    if (response->varies) {
+        at = put(at, "\r\nVary: Origin");
     }
     if (response->cors_origin) {
         at = put_cors(at, response);

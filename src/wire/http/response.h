@@ -21,6 +21,7 @@ struct esk_http_response {
     /* The origin whose pages may read the answer, or NULL; at most ESK_HTTP_ORIGIN_BYTES_MAX. */
     const char *cors_origin;
     bool is_preflight; /* with cors_origin: says what such a page may ask */
+    bool varies;       /* Vary: Origin; there are origins whose pages may read it */
     bool asks_for_key; /* WWW-Authenticate: Bearer */
     bool is_chunked;   /* Transfer-Encoding: chunked; neither: the body ends the connection */
     bool has_length;   /* Content-Length: content_length */

@@ -40,21 +40,22 @@ static void what_a_browser_may_is_said_to_listed_origins(void **state) {
                                         .content_type = "text/plain",
                                         .has_length = true,
                                         .asks_for_key = true,
+                                        .varies = true,
                                         .cors_origin = "https://ui.example"};
     size_t size = esk_http_response_head(&refused, head);
     assert_true(esk_slice_equal(
         esk_slice(head, size),
         esk_slice_text("HTTP/1.1 401 Unauthorized\r\nContent-Type: text/plain\r\n"
                        "Content-Length: 0\r\nWWW-Authenticate: Bearer\r\n"
-                       "Access-Control-Allow-Origin: https://ui.example\r\nVary: Origin\r\n"
+                       "Vary: Origin\r\nAccess-Control-Allow-Origin: https://ui.example\r\n"
                        "Access-Control-Expose-Headers: Retry-After\r\n\r\n")));
     struct esk_http_response preflight = {
-        .status = 204, .is_preflight = true, .cors_origin = "https://ui.example"};
+        .status = 204, .is_preflight = true, .varies = true, .cors_origin = "https://ui.example"};
     size = esk_http_response_head(&preflight, head);
     assert_true(esk_slice_equal(
         esk_slice(head, size),
         esk_slice_text("HTTP/1.1 204 No Content\r\n"
-                       "Access-Control-Allow-Origin: https://ui.example\r\nVary: Origin\r\n"
+                       "Vary: Origin\r\nAccess-Control-Allow-Origin: https://ui.example\r\n"
                        "Access-Control-Allow-Methods: GET, POST, PUT, DELETE\r\n"
                        "Access-Control-Allow-Headers: Content-Type, Authorization, X-Es-Key, "
                        "Last-Event-ID\r\nAccess-Control-Max-Age: 600\r\n\r\n")));
@@ -77,6 +78,7 @@ static void the_longest_head_fits(void **state) {
                                         .asks_for_key = true,
                                         .cors_origin = origin,
                                         .is_preflight = true,
+                                        .varies = true,
                                         .closes = true};
     uint8_t head[2 * ESK_HTTP_RESPONSE_HEAD_BYTES_MAX];
     assert_true(esk_http_response_head(&longest, head) <= ESK_HTTP_RESPONSE_HEAD_BYTES_MAX);
