@@ -137,7 +137,7 @@ case $command in
 run)
     [ "${1:-}" != -- ] || shift
     packages build
-    compile release esker
+    compile release esker esk
     exec "$root/build/release/esker" "$@"
     ;;
 build)

@@ -103,8 +103,8 @@ DOCUMENT = """<!-- Made from definitions/errors.toml by tools/generate_errors.py
 
 Every failure inside Esker carries one of these codes. HTTP answers have the status; *retry* says
 whether the same request may succeed later. The Kafka codes are what a door for Kafka's protocol
-would answer; there is none in this version. Nor are there keys, grants or quotas, so
-`UNAUTHENTICATED`, `FORBIDDEN` and `THROTTLED` do not occur yet.
+would answer; there is none in this version. `UNAUTHENTICATED`, `FORBIDDEN` for want of a grant, and
+`THROTTLED` occur with `--auth required` only.
 
 The text of an ES01 error frame begins with the *phrase*; what HTTP would answer follows.
 

@@ -100,6 +100,25 @@ shells count it: 130 after Ctrl-C (SIGINT), 141 when a reader such as `head` wen
 after SIGTERM.
 """
 
+PROFILES = """
+A setting is looked for on the command line, then in its variable (`ESK_SERVER`,
+`ESK_BINARY_SERVER`, `ESK_KEY` or `ESK_CA`), then in the profile. A profile is a section of the file
+`~/.config/esk/profiles` (`esk/profiles` below `XDG_CONFIG_HOME` where that is set, or the file that
+`ESK_PROFILES` names); lines that begin with `#` or `;` are comments. What can be set is `server`,
+`binary-server`, `key`, `ca`, `cert`, `cert-key`, `timeout`, and `insecure = true`.
+
+    [default]
+    server = http://127.0.0.1:9000
+
+    [production]
+    server = https://broker.example:9000
+    key = esk_AbCdEf...
+    ca = /etc/esker/ca.pem
+
+    esk --profile production topic list
+    ESK_KEY=$(cat esker-data/bootstrap.key) esk key list
+"""
+
 UNITS = {
     "integer": {"": 1},
     "size": {"": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9,
@@ -287,6 +306,7 @@ def page_options(options):
 
 def page(global_options, commands):
     text = DOCUMENT + "\n## Options of every command\n\n" + page_options(global_options)
+    text += PROFILES
     for command in commands:
         usage = f"esk {command['name']} {command['arguments']}".strip()
         text += f"\n## esk {command['name']}\n\n    {usage}\n\n{command['summary']}\n"

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The first session of README.md works word for word, answers included."""
+"""The sessions of README.md work word for word, answers included."""
+import os
 import pathlib
 import re
 import subprocess
 
 import pytest
 
+from harness.broker import esk_binary
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
-def session():
-    """[(command, expected output)] of README's first console block."""
+def session(number):
+    """[(command, expected output)] of one of README's console blocks."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"```console\n(.*?)```", text, re.DOTALL)[1]
+    block = re.findall(r"```console\n(.*?)```", text, re.DOTALL)[number]
     steps = []
     for part in block.split("\n\n"):
         for step in re.split(r"^\$ ", part, flags=re.MULTILINE)[1:]:
@@ -31,13 +34,26 @@ def without_time(text):
 
 
 def test_the_first_session_answers_as_the_readme_says(broker):
-    steps = session()
+    steps = session(0)
     assert len(steps) == 5
     for command, expected in steps:
         result = subprocess.run(
             ["sh", "-c", command.replace("localhost:9000", broker.address)],
             capture_output=True, text=True, timeout=60, check=True)
         assert without_time(result.stdout.strip()) == without_time(expected), command
+
+
+def test_the_tool_s_session_goes_on_from_there(broker):
+    steps = session(0)[:1] + session(1)
+    assert len(steps) == 4
+    for command, expected in steps:
+        command = command.replace("build/release/esk", esk_binary())
+        result = subprocess.run(
+            ["sh", "-c", command.replace("localhost:9000", broker.address)],
+            env={**os.environ, "ESK_SERVER": broker.url},
+            capture_output=True, text=True, timeout=60, check=True)
+        if expected:
+            assert result.stdout.strip() == expected, command
 
 
 @pytest.mark.parametrize("page", sorted(ROOT.glob("*.md")) + sorted(ROOT.glob("docs/*.md")),
