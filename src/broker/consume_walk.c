@@ -104,12 +104,15 @@ enum esk_err esk_consume_walk_next(struct esk_consume_walk *walk, bool *found,
             continue;
         }
         uint64_t size = esk_record_size(&walk->record);
-        if (size > walk->bytes_left && !walk->is_first) {
-            walk->records_left = 0;
-            return ESK_OK;
+        if (size > walk->bytes_left) {
+            walk->records_left = 0; /* nothing follows, nor a record without a byte */
+            if (!walk->is_first) {
+                return ESK_OK;
+            }
+        } else {
+            walk->bytes_left -= size;
+            walk->records_left--;
         }
-        walk->bytes_left -= size < walk->bytes_left ? size : walk->bytes_left;
-        walk->records_left--;
         walk->is_first = false;
         walk->has_record = true;
         *found = true;

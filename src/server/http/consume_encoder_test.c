@@ -157,6 +157,36 @@ static void limits_and_gaps_move_the_next_offset(void **state) {
     free_consume(&consume);
 }
 
+static void an_empty_record_counts_against_no_limit_but_follows_none(void **state) {
+    (void)state;
+    struct esk_batch_builder builders[3];
+    begin(builders);
+    add(&builders[0], esk_slice(NULL, 0), text("0123456789"));
+    add(&builders[0], esk_slice(NULL, 0), text(""));
+    add(&builders[1], esk_slice(NULL, 0), text("0123456789"));
+    add(&builders[1], text(""), esk_slice(NULL, 0));
+    add(&builders[2], text(""), text(""));
+    struct esk_consume consume = make_consume(builders);
+    static const struct {
+        uint64_t offset;
+        uint64_t bytes_max;
+        const char *next;
+    } examples[] = {{0, 9, "1"},    {0, 10, "2"},    {0, 19, "2"},     {0, 20, "201"}, {1, 9, "2"},
+                    {1, 10, "201"}, {100, 1, "101"}, {100, 10, "201"}, {101, 1, "201"}};
+    struct esk_buffer out;
+    esk_buffer_init(&out);
+    for (size_t i = 0; i < sizeof examples / sizeof *examples; i++) {
+        consume.offset = examples[i].offset;
+        consume.bytes_max = examples[i].bytes_max;
+        assert_int_equal(encode(&consume, false, 100000, &out, NULL), ESK_OK);
+        char expected[64];
+        (void)snprintf(expected, sizeof expected, "\"next_offset\":%s,", examples[i].next);
+        assert_non_null(strstr((char *)out.data, expected));
+    }
+    esk_buffer_fini(&out);
+    free_consume(&consume);
+}
+
 /* A value larger than one look at it: characters lie over the border, whatever its place. */
 static void large_values_are_checked_in_steps(void **state) {
     (void)state;
@@ -221,6 +251,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_of_any_size_make_the_same),
         cmocka_unit_test(limits_and_gaps_move_the_next_offset),
+        cmocka_unit_test(an_empty_record_counts_against_no_limit_but_follows_none),
         cmocka_unit_test(large_values_are_checked_in_steps),
         cmocka_unit_test(damage_is_an_error),
     };
