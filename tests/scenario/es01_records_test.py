@@ -127,6 +127,18 @@ def test_limits_of_a_consume(broker, http, features):
         assert client.consume("t", offset=2**63 - 1).next_offset == 50
 
 
+@BOTH
+def test_nothing_follows_a_record_over_max_bytes_not_even_an_empty_one(broker, http, features):
+    http.create_topic("t")
+    with connect(broker, features) as client:
+        client.produce("t", b"a" * 100, b"", b"b")
+        for max_bytes, count in ((99, 1), (100, 2), (101, 3)):
+            page = client.consume("t", max_bytes=max_bytes)
+            assert (len(page.records), page.next_offset) == (count, count)
+            page = http.consume("t", max_bytes=max_bytes)
+            assert (len(page["records"]), page["next_offset"]) == (count, count)
+
+
 def test_asks_are_clamped_as_on_http(make_broker):
     broker = make_broker("--bind-binary", "127.0.0.1:0", "--max-fetch-records", "5",
                          "--max-fetch-bytes", "1000")
@@ -147,7 +159,7 @@ REFUSED = [
     (PRODUCE, produce_payload("t", [record("v", partition=2)]),
      "not found: topic 't' has no partition 2"),
     (PRODUCE, produce_payload("t", ["v", record("v", partition=-2)]),
-     "invalid request: records[1].partition must be an integer from 0 to 2147483647"),
+     "invalid request: records[1].partition must be an integer from 0 to 2147483647, or -1"),
     (CONSUME, consume_payload("nope"), "not found: topic 'nope' does not exist"),
     (CONSUME, consume_payload("t", 2), "not found: topic 't' has no partition 2"),
     (CONSUME, consume_payload("t", 2**32 - 1), "invalid request: partition must be"),

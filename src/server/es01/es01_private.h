@@ -63,11 +63,18 @@ enum eski_es01_inflated {
     ESKI_ES01_INFLATED_PART, /* more than the loop does itself: the helper goes on */
     ESKI_ES01_INFLATED_REFUSED,
 };
-/* Inflates a whole payload: the topic first, which is authorised, then the rest; *payload keeps
- * what is not inflated yet. Refused: *error says why, *is_malformed whether the connection ends. */
+/* Inflates a whole payload: the topic first, which is authorised, then the rest; a ping, which has
+ * no topic, is authorised and all of it is the rest. *payload keeps what is not inflated yet.
+ * Refused: *error says why, *is_malformed whether the connection ends. */
 enum eski_es01_inflated eski_es01_inflate(struct eski_es01_client *client, uint8_t opcode,
                                           struct esk_slice *payload, bool *is_malformed,
                                           struct esk_error *error);
+/* With ESKI_ES01_INFLATED_PART: the stream goes along with the request, with its state and what
+ * came out of it so far. */
+void eski_es01_inflate_lend(struct eski_es01_request *request);
+/* From there on, up to the limit of bodies: request->packed to request->plain. For the helper.
+ * ESK_ERR_TOO_LARGE, _INVALID (request->is_malformed), _UNAVAILABLE: no memory. */
+enum esk_err eski_es01_inflate_rest(struct eski_es01_request *request, struct esk_error *error);
 /* The topic that the beginning of a payload shows; it borrows from there, or from shard->inflated.
  * ESK_ERR_AGAIN: not yet; ESK_ERR_INVALID: not gzip. */
 enum esk_err eski_es01_peek_topic(struct eski_es01_client *client, struct esk_slice beginning,
@@ -81,6 +88,13 @@ void eski_es01_produce(struct eski_es01_client *client, uint32_t id, struct esk_
                        struct eski_es01_request *request);
 /* The same, of which shard->inflated has only the beginning; request->packed is the rest. */
 void eski_es01_produce_packed(struct eski_es01_request *request);
+
+/* --- ping.c --- */
+
+/* Answers with request->body. */
+void eski_es01_ping_echo(struct eski_es01_request *request);
+/* The same, once the helper has looked through request->packed, which is the rest of it. */
+void eski_es01_ping_packed(struct eski_es01_request *request);
 
 /* --- merge.c --- */
 

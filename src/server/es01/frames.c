@@ -31,23 +31,34 @@ static void refuse(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
 
 /* --- whole frames --- */
 
+/* A ping's answer is its payload as it came; with gzip that is looked through before. */
 static void ping(struct eski_es01_client *client, uint32_t id, struct esk_slice payload,
                  struct eski_es01_request *request) {
     struct esk_error error;
-    enum esk_err err = eski_es01_authorise(client, ESK_ES01_PING, esk_slice(NULL, 0), &error);
-    if (err != ESK_OK) {
-        refuse(client, id, ESK_ES01_PING, request, false, err, error.text);
-        return;
+    struct esk_slice packed = payload;
+    bool is_malformed = false;
+    enum eski_es01_inflated inflated = ESKI_ES01_INFLATED;
+    if (client->gzip && payload.size) {
+        inflated = eski_es01_inflate(client, ESK_ES01_PING, &packed, &is_malformed, &error);
+    } else if (eski_es01_authorise(client, ESK_ES01_PING, esk_slice(NULL, 0), &error) != ESK_OK) {
+        inflated = ESKI_ES01_INFLATED_REFUSED;
     }
-    if (request) {
-        struct esk_buffer text = request->text;
-        request->text = request->body;
-        request->body = text;
-        eski_es01_respond_text(request, true);
-        return;
+    if (inflated == ESKI_ES01_INFLATED_REFUSED) {
+        refuse(client, id, ESK_ES01_PING, request, is_malformed, error.code, error.text);
+    } else if (inflated == ESKI_ES01_INFLATED_PART) {
+        if (!request) {
+            request = eski_es01_request_create(client, id, ESK_ES01_PING);
+            esk_buffer_append(&request->body, payload.data, payload.size);
+        }
+        size_t begun = payload.size - packed.size;
+        request->packed = esk_slice(request->body.data + begun, packed.size);
+        eski_es01_ping_packed(request);
+    } else if (request) {
+        eski_es01_ping_echo(request);
+    } else {
+        eski_es01_answer(client, id, ESK_ES01_PING, payload, true,
+                         esk_loop_now_ns(client->shard->loop));
     }
-    eski_es01_answer(client, id, ESK_ES01_PING, payload, true,
-                     esk_loop_now_ns(client->shard->loop));
 }
 
 /* The rest of a compressed produce, which is more than the loop inflates. */

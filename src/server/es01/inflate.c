@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compressed payloads. The topic comes out first and is authorised; then as much as the loop does
- * itself. A stream that is larger goes to a request, with its state, and the shard gets a new one.
- */
+/* Compressed payloads. The topic comes out first and is authorised (a ping has none); then as much
+ * as the loop does itself. A stream that is larger goes to a request, with its state, and the shard
+ * gets a new one; the helper inflates the rest. */
 #include "server/es01/es01_private.h"
 
 #include <inttypes.h>
@@ -66,7 +66,13 @@ enum eski_es01_inflated eski_es01_inflate(struct eski_es01_client *client, uint8
     struct esk_slice topic;
     bool ended;
     (void)inflater_of(shard);
-    enum esk_err err = inflate_topic(shard, payload, &topic, &ended, error);
+    enum esk_err err = ESK_OK;
+    if (opcode == ESK_ES01_PING) {
+        topic = esk_slice(NULL, 0);
+        ended = false;
+    } else {
+        err = inflate_topic(shard, payload, &topic, &ended, error);
+    }
     *is_malformed = err != ESK_OK;
     if (err == ESK_ERR_AGAIN) {
         esk_fail(error, ESK_ERR_INVALID, CUT_SHORT);
@@ -102,4 +108,41 @@ enum eski_es01_inflated eski_es01_inflate(struct eski_es01_client *client, uint8
     }
     *is_malformed = false;
     return ESKI_ES01_INFLATED_PART;
+}
+
+void eski_es01_inflate_lend(struct eski_es01_request *request) {
+    struct eski_es01_shard *shard = request->shard;
+    request->inflater = shard->inflater;
+    shard->inflater = NULL;
+    struct esk_buffer empty = request->plain;
+    request->plain = shard->inflated;
+    shard->inflated = empty;
+    shard->inflated.size = 0;
+}
+
+enum esk_err eski_es01_inflate_rest(struct eski_es01_request *request, struct esk_error *error) {
+    uint64_t limit = request->shard->es01->options.body_bytes_max;
+    struct esk_buffer *plain = &request->plain;
+    enum esk_err err = ESK_ERR_AGAIN;
+    while (err == ESK_ERR_AGAIN) {
+        size_t before = plain->capacity;
+        size_t room = plain->size < limit ? (size_t)limit - plain->size : 0;
+        room = room < plain->size ? room : plain->size; /* at most doubled */
+        size_t size = plain->size;
+        err = esk_es01_inflate(request->inflater, &request->packed, room, plain, error);
+        if (!eski_es01_request_charge(request, plain->capacity - before)) {
+            return eski_es01_out_of_memory(error);
+        }
+        if (err == ESK_ERR_AGAIN && plain->size == size) {
+            if (room == 0) {
+                return esk_fail(error, ESK_ERR_TOO_LARGE,
+                                "the body is over %" PRIu64 " bytes, --max-request-body-bytes",
+                                limit);
+            }
+            request->is_malformed = true;
+            return esk_fail(error, ESK_ERR_INVALID, CUT_SHORT);
+        }
+    }
+    request->is_malformed = err != ESK_OK;
+    return err;
 }

@@ -118,8 +118,8 @@ static enum esk_err read_record(struct esk_reader *reader, uint32_t number,
                                           .sequence = sent.sequence};
     if (sent.partition < ESK_ES01_PARTITION_ANY) {
         return esk_fail(error, ESK_ERR_INVALID,
-                        "records[%" PRIu32 "].partition must be an integer from 0 to %d", number,
-                        INT32_MAX);
+                        "records[%" PRIu32 "].partition must be an integer from 0 to %d, or -1",
+                        number, INT32_MAX);
     }
     if (sent.sequence == ESK_ES01_SEQUENCE_NONE) {
         record->sequence = ESK_SEQUENCE_NONE;
@@ -189,41 +189,12 @@ static void on_prepared(struct esk_mail *mail) {
     arrange(request, request->result);
 }
 
-/* The rest of a compressed payload, up to the limit of bodies. */
-static enum esk_err inflate_rest(struct eski_es01_request *request, struct esk_error *error) {
-    uint64_t limit = request->shard->es01->options.body_bytes_max;
-    struct esk_buffer *plain = &request->plain;
-    enum esk_err err = ESK_ERR_AGAIN;
-    while (err == ESK_ERR_AGAIN) {
-        size_t before = plain->capacity;
-        size_t room = plain->size < limit ? (size_t)limit - plain->size : 0;
-        room = room < plain->size ? room : plain->size; /* at most doubled */
-        size_t size = plain->size;
-        err = esk_es01_inflate(request->inflater, &request->packed, room, plain, error);
-        if (!eski_es01_request_charge(request, plain->capacity - before)) {
-            return eski_es01_out_of_memory(error);
-        }
-        if (err == ESK_ERR_AGAIN && plain->size == size) {
-            if (room == 0) {
-                return esk_fail(error, ESK_ERR_TOO_LARGE,
-                                "the body is over %" PRIu64 " bytes, --max-request-body-bytes",
-                                limit);
-            }
-            request->is_malformed = true;
-            return esk_fail(error, ESK_ERR_INVALID,
-                            "the payload is not gzip, or damaged: it is cut short");
-        }
-    }
-    request->is_malformed = err != ESK_OK;
-    return err;
-}
-
 static void on_helper(struct esk_mail *mail) {
     struct eski_es01_request *request = ESK_CONTAINER(mail, struct eski_es01_request, mail);
     struct esk_slice payload = esk_buffer_slice(&request->body);
     request->result = ESK_OK;
     if (request->inflater) {
-        request->result = inflate_rest(request, &request->error);
+        request->result = eski_es01_inflate_rest(request, &request->error);
         payload = esk_buffer_slice(&request->plain);
     }
     if (request->result == ESK_OK) {
@@ -249,13 +220,7 @@ void eski_es01_produce_packed(struct eski_es01_request *request) {
         eski_es01_fail(request, err, request->error.text);
         return;
     }
-    /* The stream goes along with its state and what came out of it so far. */
-    request->inflater = shard->inflater;
-    shard->inflater = NULL;
-    struct esk_buffer empty = request->plain;
-    request->plain = shard->inflated;
-    shard->inflated = empty;
-    shard->inflated.size = 0;
+    eski_es01_inflate_lend(request);
     prepare_on_helper(request);
 }
 
