@@ -36,25 +36,29 @@ static void describe(const struct eski_avro *type, char text[256]) {
     }
 }
 
-static const char *place(struct comparison *comparison) {
-    if (comparison->path.size == 0) {
-        return "the schema";
+/* Where in the schema: a path in quotes, or the schema itself. */
+static void place(const struct comparison *comparison, char text[256]) {
+    const struct esk_buffer *path = &comparison->path;
+    if (path->size == 0) {
+        (void)snprintf(text, 256, "the schema");
+        return;
     }
-    esk_buffer_u8(&comparison->path, '\0');
-    comparison->path.size--;
-    return (const char *)comparison->path.data;
+    (void)snprintf(text, 256, "'%.*s'", path->size > 250 ? 250 : (int)path->size,
+                   (const char *)path->data);
 }
 
 __attribute__((noinline)) static bool changed(struct comparison *comparison,
                                               const struct eski_avro *reader,
                                               const struct eski_avro *writer) {
+    char where[256];
     char from[256];
     char to[256];
     if (comparison->silent == 0) {
         describe(writer, from);
         describe(reader, to);
-        (void)eski_incompatible(comparison->error, "type of '%s' changes from %s to %s",
-                                place(comparison), from, to);
+        place(comparison, where);
+        (void)eski_incompatible(comparison->error, "type of %s changes from %s to %s", where, from,
+                                to);
     }
     return false;
 }
@@ -72,9 +76,11 @@ __attribute__((noinline)) static bool about(struct comparison *comparison, const
 
 __attribute__((noinline)) static bool not_taken(struct comparison *comparison,
                                                 const struct eski_avro *writer) {
+    char where[256];
     char text[256];
+    place(comparison, where);
     describe(writer, text);
-    (void)eski_incompatible(comparison->error, "'%s' no longer takes %s", place(comparison), text);
+    (void)eski_incompatible(comparison->error, "%s no longer takes %s", where, text);
     return false;
 }
 

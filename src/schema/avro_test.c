@@ -17,9 +17,9 @@ static const struct pair pairs[] = {
     {"\"float\"", "\"double\"", NULL},
     {"\"string\"", "\"bytes\"", NULL},
     {"\"bytes\"", "\"string\"", NULL},
-    {"\"long\"", "\"int\"", "type of 'the schema' changes from long to int"},
-    {"\"double\"", "\"float\"", "type of 'the schema' changes from double to float"},
-    {"{\"type\":\"int\"}", "\"boolean\"", "type of 'the schema' changes from int to boolean"},
+    {"\"long\"", "\"int\"", "type of the schema changes from long to int"},
+    {"\"double\"", "\"float\"", "type of the schema changes from double to float"},
+    {"{\"type\":\"int\"}", "\"boolean\"", "type of the schema changes from int to boolean"},
     /* records */
     {RECORD(FIELD("a", "\"int\"")), RECORD(FIELD("a", "\"int\"") "," FIELD("b", "\"int\"")),
      "new schema adds field 'b' without a default"},
@@ -30,7 +30,7 @@ static const struct pair pairs[] = {
      "type of 'a' changes from int to string"},
     {RECORD(FIELD("a", "\"int\"")),
      RECORD("{\"name\":\"b\",\"aliases\":[\"a\"],\"type\":\"long\"}"), NULL},
-    {RECORD(""), "\"string\"", "type of 'the schema' changes from record R to string"},
+    {RECORD(""), "\"string\"", "type of the schema changes from record R to string"},
     {RECORD(FIELD("x", "{\"type\":\"record\",\"name\":\"n.S\",\"fields\":[]}")),
      RECORD(FIELD("x",
                   "{\"type\":\"record\",\"name\":\"m.S\",\"fields\":[" FIELD("p", "\"int\"") "]}")),
@@ -39,7 +39,7 @@ static const struct pair pairs[] = {
      "{\"type\":\"record\",\"name\":\"New\",\"aliases\":[\"Old\"],\"fields\":[]}", NULL},
     {"{\"type\":\"record\",\"name\":\"Old\",\"fields\":[]}",
      "{\"type\":\"record\",\"name\":\"New\",\"fields\":[]}",
-     "type of 'the schema' changes from record Old to record New"},
+     "type of the schema changes from record Old to record New"},
     /* a list that refers to itself */
     {RECORD(FIELD("v", "\"int\"") "," FIELD("next", "[\"null\",\"R\"]")),
      RECORD(FIELD("v", "\"long\"") "," FIELD("next", "[\"null\",\"R\"]")), NULL},
@@ -50,7 +50,7 @@ static const struct pair pairs[] = {
     {"\"int\"", "[\"null\",\"int\"]", NULL},
     {"[\"null\",\"int\"]", "[\"long\",\"null\"]", NULL},
     {"[\"int\",\"long\"]", "\"long\"", NULL},
-    {"[\"null\",\"int\"]", "\"int\"", "type of 'the schema' changes from null to int"},
+    {"[\"null\",\"int\"]", "\"int\"", "type of the schema changes from null to int"},
     {RECORD(FIELD("a", "[\"null\",\"string\"]")), RECORD(FIELD("a", "[\"null\",\"int\"]")),
      "'a' no longer takes string"},
     {"[" RECORD(FIELD("a", "\"int\"")) "]", "[\"null\"," RECORD(FIELD("b", "\"int\"")) "]",
@@ -67,7 +67,7 @@ static const struct pair pairs[] = {
      RECORD(FIELD("m", "{\"type\":\"map\",\"values\":\"string\"}")),
      "type of 'm[]' changes from int to string"},
     {"{\"type\":\"array\",\"items\":\"int\"}", "{\"type\":\"map\",\"values\":\"int\"}",
-     "type of 'the schema' changes from array to map"},
+     "type of the schema changes from array to map"},
 };
 
 static void resolution(void **state) {
