@@ -231,7 +231,7 @@ def test_a_newer_version_is_refused_and_named(make_broker, folder, kind):
     path = files(folder)[kind]
     data = bytearray(path.read_bytes())
     at = 4 if kind == "identity" else 8
-    data[at + 3] += 1
+    before, data[at + 3] = data[at + 3], 9
     if kind == "identity":
         data[-4:] = crc32c(data[:-4])
     elif kind == "journal":  # whose checksum covers the version
@@ -239,8 +239,8 @@ def test_a_newer_version_is_refused_and_named(make_broker, folder, kind):
     path.write_bytes(data)
     broker = make_broker("--shards", "1", data_dir=folder, start=False)
     text = refused(broker, path.name)
-    assert "version 2" in text, text
-    data[at + 3] -= 1
+    assert "version 9" in text, text
+    data[at + 3] = before
     path.write_bytes(pathlib.Path(path).read_bytes())
     assert broker.events("failed")[0]["code"].lower().endswith("version")
 

@@ -85,8 +85,9 @@ def test_a_ping_echoes_its_payload(client, size):
     assert client.ping(payload[:size]) == payload[:size]
 
 
-@pytest.mark.parametrize("payload", [b"", b"abc", bytes(200_000)])
-def test_an_unknown_opcode_gets_an_error_and_the_connection_goes_on(client, payload):
+@pytest.mark.parametrize("size", [0, 3, 200_000])
+def test_an_unknown_opcode_gets_an_error_and_the_connection_goes_on(client, size):
+    payload = bytes(size)
     for opcode in (0, 4, PRODUCED, ERROR):
         text = client.error(opcode, payload)
         assert text == f"invalid request: unknown opcode 0x{opcode:02x}"
