@@ -105,6 +105,9 @@ static int run(struct esk_session *session, struct esk_load *load) {
     load->shows_progress = session->shows_progress;
     load->in_flight = (uint32_t)esk_arguments_number(arguments, "in-flight");
     struct esk_binary binary = {0};
+    if (esk_binary_check(arguments) != ESK_EXIT_DONE) {
+        return ESK_EXIT_USAGE;
+    }
     if (esk_arguments_number(arguments, "binary")) {
         esk_binary_init(&binary, session);
         binary.options.in_flight_max = load->in_flight;

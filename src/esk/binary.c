@@ -29,6 +29,14 @@ void esk_binary_fini(struct esk_binary *binary) {
     free(binary->address);
 }
 
+int esk_binary_check(const struct esk_arguments *arguments) {
+    bool is_alone =
+        esk_arguments_number(arguments, "gzip") && !esk_arguments_number(arguments, "binary");
+    return is_alone
+               ? esk_complain(ESK_EXIT_USAGE, "--gzip is for the binary protocol: add --binary")
+               : ESK_EXIT_DONE;
+}
+
 struct esk_client *esk_binary_open(const struct esk_session *session) {
     struct esk_binary binary;
     struct esk_client *client;

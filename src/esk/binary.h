@@ -19,6 +19,9 @@ struct esk_binary {
 void esk_binary_init(struct esk_binary *binary, const struct esk_session *session);
 void esk_binary_fini(struct esk_binary *binary);
 
+/* Whether what only the binary protocol has is asked for with it alone; else it complains. */
+int esk_binary_check(const struct esk_arguments *arguments);
+
 /* A client of that broker; NULL: it has complained. */
 struct esk_client *esk_binary_open(const struct esk_session *session);
 

@@ -217,7 +217,10 @@ static int find_start(struct eski_consuming *consuming, const struct esk_argumen
         return esk_complain(ESK_EXIT_USAGE, "--offset '%s': allowed is a number, start or end",
                             offset);
     }
-    int code = find_partitions(consuming);
+    int code = esk_binary_check(arguments);
+    if (code == ESK_EXIT_DONE) {
+        code = find_partitions(consuming);
+    }
     if (code == ESK_EXIT_DONE) {
         code = choose_partitions(consuming, esk_arguments_value(arguments, "partition"));
     }

@@ -93,6 +93,15 @@ static enum esk_err wait_ready(struct esk_http_client *client, short events, uin
     }
 }
 
+/* The stream failed, as errno says. */
+static enum esk_err fail_stream(const struct esk_http_client *client, const char *what,
+                                struct esk_error *error) {
+    if (errno == EPROTO && client->stream.problem[0]) {
+        return esk_fail(error, ESK_ERR_UNAUTHENTICATED, "TLS: %s", client->stream.problem);
+    }
+    return esk_fail_errno(error, ESK_ERR_UNAVAILABLE, errno, "%s", what);
+}
+
 static enum esk_err send_all(struct esk_http_client *client, struct esk_error *error) {
     uint64_t deadline = now_ms() + client->timeout_ms;
     size_t sent = 0;
@@ -111,7 +120,7 @@ static enum esk_err send_all(struct esk_http_client *client, struct esk_error *e
         } else if (errno == EPIPE || errno == ECONNRESET) {
             return ESK_OK; /* there may be an answer to read yet */
         } else if (errno != EINTR) {
-            return esk_fail_errno(error, ESK_ERR_UNAVAILABLE, errno, "send");
+            return fail_stream(client, "send", error);
         }
     }
     return ESK_OK;
@@ -168,11 +177,8 @@ static enum esk_err read_some(struct esk_http_client *client, uint64_t deadline,
         if (errno == ECONNRESET) {
             return esk_fail(error, ESK_ERR_UNAVAILABLE, "the server closed the connection");
         }
-        if (errno == EPROTO && client->stream.problem[0]) {
-            return esk_fail(error, ESK_ERR_UNAVAILABLE, "TLS: %s", client->stream.problem);
-        }
         if (errno != EAGAIN && errno != EINTR) {
-            return esk_fail_errno(error, ESK_ERR_UNAVAILABLE, errno, "recv");
+            return fail_stream(client, "recv", error);
         }
         if (errno == EINTR) {
             continue;

@@ -25,7 +25,8 @@ enum esk_err esk_http_server_parse(struct esk_http_server *server, const char *u
                                    struct esk_error *error);
 
 /* A connection, non-blocking from then on; blocks up to timeout_ms, and again for TLS.
- * ESK_ERR_UNAVAILABLE: nobody listens, or TLS failed; the stream is closed then. */
+ * ESK_ERR_UNAVAILABLE: nobody listens; ESK_ERR_UNAUTHENTICATED: TLS failed; the stream is closed
+ * then. */
 enum esk_err esk_http_connect(const struct esk_http_server *server, uint32_t timeout_ms,
                               struct esk_http_stream *stream, struct esk_error *error);
 
@@ -49,7 +50,8 @@ void esk_http_client_init(struct esk_http_client *client, const struct esk_http_
                           uint32_t timeout_ms);
 void esk_http_client_fini(struct esk_http_client *client);
 
-/* Sends a request. ESK_ERR_UNAVAILABLE: no connection; ESK_ERR_TIMEOUT. */
+/* Sends a request. ESK_ERR_UNAVAILABLE: no connection; ESK_ERR_UNAUTHENTICATED: TLS
+ * failed; ESK_ERR_TIMEOUT. */
 enum esk_err esk_http_client_send(struct esk_http_client *client, const char *method,
                                   const char *path, struct esk_slice body, struct esk_error *error);
 /* After the socket became readable: whether bytes of an answer are there (of TLS it may have been

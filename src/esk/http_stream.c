@@ -83,20 +83,42 @@ static enum esk_err begin(struct esk_http_stream *stream, const struct esk_http_
     return ESK_OK;
 }
 
-static enum esk_err fail_handshake(struct esk_http_stream *stream, int result,
-                                   struct esk_error *error) {
+/* Whether an alert is about our certificate, or that there is none. */
+static bool is_about_certificate(gnutls_alert_description_t alert) {
+    return alert == GNUTLS_A_CERTIFICATE_REQUIRED ||
+           (alert >= GNUTLS_A_BAD_CERTIFICATE && alert <= GNUTLS_A_CERTIFICATE_UNKNOWN) ||
+           alert == GNUTLS_A_UNKNOWN_CA || alert == GNUTLS_A_ACCESS_DENIED;
+}
+
+/* What a failure means and what helps, to stream->problem. */
+static void explain(struct esk_http_stream *stream, int result) {
     gnutls_datum_t reason = {0};
+    const char *before = "";
+    const char *text = gnutls_strerror(result);
+    const char *hint = "";
     if (result == GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR) {
         unsigned status = gnutls_session_get_verify_cert_status(stream->session);
         (void)gnutls_certificate_verification_status_print(status, GNUTLS_CRT_X509, &reason, 0);
+        text = reason.data ? (const char *)reason.data : text;
+        if (status & (GNUTLS_CERT_SIGNER_NOT_FOUND | GNUTLS_CERT_SIGNER_NOT_CA)) {
+            hint = "; --ca names the authority that signed it";
+        }
+    } else if (result == GNUTLS_E_FATAL_ALERT_RECEIVED) {
+        gnutls_alert_description_t alert = gnutls_alert_get(stream->session);
+        const char *name = gnutls_alert_get_name(alert);
+        before = "the server refuses: ";
+        text = name ? name : text;
+        if (is_about_certificate(alert)) {
+            hint = "; it takes clients with a certificate that it trusts: --cert and --cert-key";
+        }
     }
-    esk_fail(error, ESK_ERR_UNAVAILABLE, "TLS: %s%s",
-             reason.data ? (char *)reason.data : gnutls_strerror(result),
-             result == GNUTLS_E_CERTIFICATE_VERIFICATION_ERROR
-                 ? "--ca names the authority that signed it"
-                 : "");
+    size_t size = strlen(text);
+    while (size && (text[size - 1] == '.' || text[size - 1] == ' ')) {
+        size--;
+    }
+    (void)snprintf(stream->problem, sizeof(stream->problem), "%s%.*s%s", before,
+                   size < 150 ? (int)size : 150, text, hint);
     gnutls_free(reason.data);
-    return ESK_ERR_UNAVAILABLE;
 }
 
 enum esk_err esk_http_stream_secure(struct esk_http_stream *stream, const struct esk_http_tls *tls,
@@ -110,7 +132,8 @@ enum esk_err esk_http_stream_secure(struct esk_http_stream *stream, const struct
             return ESK_OK;
         }
         if (gnutls_error_is_fatal(result)) {
-            return fail_handshake(stream, result, error);
+            explain(stream, result);
+            return esk_fail(error, ESK_ERR_UNAUTHENTICATED, "TLS: %s", stream->problem);
         }
         bool writes = gnutls_record_get_direction(stream->session) == 1;
         struct pollfd poller = {.fd = stream->fd, .events = writes ? POLLOUT : POLLIN};
@@ -149,7 +172,7 @@ static ssize_t translate(struct esk_http_stream *stream, ssize_t result) {
     } else if (!gnutls_error_is_fatal((int)result)) {
         errno = EINTR; /* a warning, or the broker wants to talk about keys: try again */
     } else {
-        snprintf(stream->problem, sizeof(stream->problem), "%s", gnutls_strerror((int)result));
+        explain(stream, (int)result);
         errno = EPROTO;
     }
     return -1;

@@ -30,12 +30,12 @@ struct esk_http_stream {
     int fd;                             /* -1: not connected */
     struct gnutls_session_int *session; /* NULL: plain */
     bool is_sending;                    /* TLS holds a record that must be gone on with */
-    char problem[160];                  /* what TLS says of the last failure; empty: nothing */
+    char problem[256];                  /* what TLS says of the last failure; empty: nothing */
 };
 #define ESK_HTTP_STREAM_NONE ((struct esk_http_stream){.fd = -1})
 
-/* The handshake on a connected socket; blocks up to timeout_ms. ESK_ERR_UNAVAILABLE says why not;
- * the stream stays to be closed. */
+/* The handshake on a connected socket; blocks up to timeout_ms. ESK_ERR_UNAUTHENTICATED: TLS says
+ * no; ESK_ERR_TIMEOUT, _UNAVAILABLE; the stream stays to be closed. */
 enum esk_err esk_http_stream_secure(struct esk_http_stream *stream, const struct esk_http_tls *tls,
                                     const char *host, uint32_t timeout_ms, struct esk_error *error);
 void esk_http_stream_close(struct esk_http_stream *stream);

@@ -249,7 +249,7 @@ static int check_options(const struct esk_arguments *arguments) {
     if (separator && !*separator) {
         return esk_complain(ESK_EXIT_USAGE, "--key-separator: it is empty");
     }
-    return ESK_EXIT_DONE;
+    return esk_binary_check(arguments);
 }
 
 int esk_produce(struct esk_session *session) {

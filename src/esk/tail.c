@@ -26,6 +26,7 @@ struct tailing {
     struct esk_buffer data; /* of the event that is being read */
     char id[24];            /* its id */
     bool is_error;          /* the event is an error */
+    bool is_away;           /* the stream was lost, and it was said */
 };
 
 static void begin_event(struct tailing *tailing) {
@@ -132,6 +133,10 @@ static int read_stream(struct tailing *tailing, bool *is_lost, struct esk_error 
         bool is_stream = client->answer.status == 200;
         if (is_stream && (err == ESK_OK || err == ESK_ERR_AGAIN)) {
             tailing->session->was_reached = true;
+            if (tailing->is_away) {
+                tailing->is_away = false;
+                (void)esk_complain(0, "the broker is back");
+            }
             code = take_lines(tailing, &client->answer.body);
         }
     }
@@ -163,7 +168,8 @@ static int tail(struct tailing *tailing) {
         if (!tailing->session->was_reached) {
             return esk_complain(ESK_EXIT_FAILED, "%s", error.text);
         }
-        if (pause_ms == PAUSE_MS_MIN) {
+        if (!tailing->is_away) {
+            tailing->is_away = true;
             (void)esk_complain(0, "%s; trying again until the broker is back", error.text);
         }
         pause_ms = tailing->left != before       ? PAUSE_MS_MIN

@@ -58,7 +58,9 @@ static int unknown_command(const char *const *words, uint32_t count) {
     for (unsigned i = 0; i < ESK_TOOL_COMMAND_COUNT; i++) {
         const char *name = esk_tool_commands[i].name;
         unsigned whole = esk_unlike(esk_buffer_slice(&given), name);
-        unsigned first = esk_unlike(esk_slice_text(words[0]), name);
+        /* What follows a command of one word is its argument. */
+        unsigned first =
+            strchr(name, ' ') ? UINT32_MAX : esk_unlike(esk_slice_text(words[0]), name);
         unsigned unlike = whole < first ? whole : first;
         if (unlike < best) {
             best = unlike;

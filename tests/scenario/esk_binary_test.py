@@ -133,7 +133,29 @@ def test_https_keys_and_profiles(make_broker, data_root):
     assert refused.returncode == 1
     other = Authority(data_root / "others")
     refused = esk("topic", "list", "--ca", str(other.certificate))
-    assert refused.returncode == 1 and b"TLS: " in refused.stderr, refused
+    assert refused.returncode == 1 and b": TLS: " in refused.stderr, refused
+    assert refused.stderr.endswith(b"; --ca names the authority that signed it\n"), refused
     assert esk("topic", "list", "--ca", str(other.certificate), "--insecure").returncode == 0
     refused = esk("topic", "list", "--ca", "/nonexistent")
     assert refused.returncode == 2 and b"--ca /nonexistent: " in refused.stderr
+
+
+def test_a_client_without_its_certificate_is_told(make_broker, data_root):
+    authority = Authority(data_root / "certificates")
+    pair = authority.server()
+    broker = make_broker("--tls-cert", str(pair.certificate), "--tls-key", str(pair.key),
+                         "--tls-client-ca", str(authority.certificate), start=False)
+    broker.start(ready=False)
+    broker.wait_for_event("ready")
+    url = broker.url.replace("http://", "https://").replace("127.0.0.1", "localhost")
+
+    def esk(*options):
+        return subprocess.run([esk_binary(), "--server", url, "--ca", str(authority.certificate),
+                               *options, "topic", "list"], capture_output=True, timeout=TIMEOUT_S,
+                              check=False)
+
+    refused = esk()
+    assert refused.returncode == 1 and b": TLS: " in refused.stderr, refused
+    assert refused.stderr.endswith(b" that it trusts: --cert and --cert-key\n"), refused
+    own = authority.client()
+    assert esk("--cert", str(own.certificate), "--cert-key", str(own.key)).returncode == 0

@@ -17,10 +17,10 @@ def run(*arguments, stdin=b"", environment=None):
                           env={**os.environ, **(environment or {})})
 
 
-def start(broker, *arguments):
+def start(broker, *arguments, **more):
     """esk in the background, its output line by line."""
     return subprocess.Popen([esk_binary(), "--server", broker.url, *arguments],
-                            stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, **more)
 
 
 def end(process):
@@ -189,21 +189,26 @@ def test_a_record_that_is_no_text_stops_its_partition_only(broker, client):
     assert "--encoding raw" in result.stderr
 
 
-def test_following_goes_on_when_the_broker_is_back(make_broker):
+@pytest.mark.parametrize("command", [["consume", "-f", "outage", "-g", "readers"],
+                                     ["topic", "tail", "outage", "-p", "1", "-o", "start"]])
+def test_following_goes_on_when_the_broker_is_back(make_broker, command):
     with socket.create_server(("127.0.0.1", 0)) as free:
         address = f"127.0.0.1:{free.getsockname()[1]}"
     broker = make_broker("--bind", address)
     broker.client().create_topic("outage", partitions=2)
     broker.esk("produce", "outage", "-p", "1", stdin="before\n")
-    process = start(broker, "consume", "-f", "outage", "-g", "readers")
+    process = start(broker, *command, stderr=subprocess.PIPE)
     try:
         assert process.stdout.readline() == b"before\n"
         broker.stop()
         broker.start()
         broker.esk("produce", "outage", "-p", "1", stdin="after\n")
         assert process.stdout.readline() == b"after\n"
+        assert b"; trying again until the broker is back\n" in process.stderr.readline()
+        assert process.stderr.readline() == b"esk: the broker is back\n"
         assert process.poll() is None
     finally:
+        process.stderr.close()
         end(process)
 
 
@@ -243,11 +248,15 @@ def test_kafka_has_help_of_each_command_and_takes_keys():
     (["frobnicate"], b"'frobnicate' is no command"),
     (["prodce"], b"perhaps produce is meant"),
     (["topic", "creat"], b"perhaps topic create is meant"),
+    (["topic", "lst"], b"perhaps topic list is meant"),
+    (["prodce", "orders"], b"perhaps produce is meant"),
     (["topic"], b"topic create"),
     (["topic", "create"], b"too few arguments"),
     (["topic", "create", "a", "--config", "retention=1h"], b"'retention=1h' is no setting"),
     (["consume", "a", "--offset", "middle"], b"allowed is a number, start or end"),
     (["consume", "a", "--offset", "1", "--group", "g"], b"exclude each other"),
+    (["produce", "a", "-z"], b"--gzip is for the binary protocol: add --binary"),
+    (["consume", "a", "--gzip"], b"--gzip is for the binary protocol: add --binary"),
     (["produce", "a", "--header", "x"], b"allowed is NAME=VALUE"),
     (["group", "commit", "g", "t", "zero", "1"], b"not a whole number"),
     (["--server", "ftp://a", "topic", "list"], b"is no server"),
