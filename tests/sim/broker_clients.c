@@ -274,7 +274,7 @@ static void draw_policy(struct bs *bs, struct bm_topic *topic,
     change->values.cleanup_policy =
         (uint8_t)(ESK_CLEANUP_COMPACT | (sim_one_in(random, 4) ? ESK_CLEANUP_DELETE : 0));
     change->values.tombstone_retention_ms =
-        sim_one_in(random, 3) ? 0 : (int64_t)sim_scaled(random, 2000);
+        sim_one_in(random, 2) ? 0 : (int64_t)sim_scaled(random, 2000);
     topic->compacts = true;
 }
 

@@ -199,7 +199,7 @@ static void draw_options(struct life *life) {
     bs->options.record_bytes_max = 16384;
     bs->options.retention_interval_ms = sim_scaled(random, 1000);
     bs->options.compaction_interval_ms = sim_scaled(random, 1000);
-    bs->options.key_map_bytes = shards * sim_between(random, 1, 4000);
+    bs->options.key_map_bytes = shards * (sim_one_in(random, 2) ? 1 : sim_between(random, 1, 4000));
     bs->options.producer_interval_ms = sim_scaled(random, 1000);
     if (bs->forgetful) {
         bs->options.producer_idle_ms = sim_scaled(random, 1000);
