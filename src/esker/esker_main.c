@@ -23,16 +23,19 @@ int main(int argc, char **argv) {
     struct esk_options options;
     struct esk_error error;
     int code;
-    if (esk_options_parse(&options, argc, argv, environ, &error) != ESK_OK) {
+    enum esk_err err = esk_options_parse(&options, argc, argv, environ, &error);
+    bool asks = err == ESK_OK && (options.values[ESK_OPTION_HELP].number ||
+                                  options.values[ESK_OPTION_VERSION].number);
+    if (err == ESK_OK && !asks) {
+        err = esk_tls_check(&options, &error);
+    }
+    if (err != ESK_OK) {
         fprintf(stderr, "esker: %s\n", error.text);
         code = ESK_EXIT_USAGE;
     } else if (options.values[ESK_OPTION_HELP].number) {
         code = print(esk_options_help);
-    } else if (options.values[ESK_OPTION_VERSION].number) {
+    } else if (asks) {
         code = print(esk_options_version);
-    } else if (esk_tls_check(&options, &error) != ESK_OK) {
-        fprintf(stderr, "esker: %s\n", error.text);
-        code = ESK_EXIT_USAGE;
     } else {
         enum esk_log_level level = (enum esk_log_level)options.values[ESK_OPTION_LOG_LEVEL].number;
         /* For threads that never end: they may log until the process is gone. */

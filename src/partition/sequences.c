@@ -101,14 +101,14 @@ enum esk_sequence_verdict esk_sequences_judge(struct esk_sequences *sequences) {
         item->duplicate = true;
         if (sequence > next) {
             return ESK_SEQUENCE_GAP;
-        } else if (next - sequence > ESK_SEQUENCE_WINDOW) {
+        }
+        item->here = sequences->new_count > 0 && sequence >= sequences->first;
+        item->offset = item->here ? sequence - sequences->first : 0;
+        if (next - sequence > ESK_SEQUENCE_WINDOW ||
+            (!item->here && !eski_producer_offset(producer, sequence, &item->offset))) {
             return ESK_SEQUENCE_TOO_LOW;
-        } else if (sequences->new_count > 0 && sequence >= sequences->first) {
-            item->here = true;
-            item->offset = sequence - sequences->first;
-        } else if (!eski_producer_offset(producer, sequence, &item->offset)) {
-            return ESK_SEQUENCE_TOO_LOW;
-        } else if (sequence >= producer->applied_next && sequence >= sequences->awaited) {
+        }
+        if (!item->here && sequence >= producer->applied_next && sequence >= sequences->awaited) {
             sequences->awaited = sequence + 1;
         }
     }
