@@ -6,6 +6,8 @@
 #include "base/memory.h"
 #include "runtime/runtime_private.h"
 
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 struct worker {
@@ -15,19 +17,23 @@ struct worker {
     struct esk_mail *first;
     struct esk_mail **last;
     bool stopping;
-    unsigned count; /* not guarded: fixed after the start */
+    atomic_uint posting; /* threads within a post: the end waits for them */
+    unsigned count;      /* not guarded: fixed after the start */
     pthread_t threads[];
 };
 
 static void post(struct esk_executor *to, struct esk_mail *mail) {
     struct worker *worker = (struct worker *)to;
     mail->next = NULL;
+    atomic_fetch_add(&worker->posting, 1);
     pthread_mutex_lock(&worker->mutex);
     *worker->last = mail;
     worker->last = &mail->next;
     pthread_mutex_unlock(&worker->mutex);
-    /* Behind the unlock: the thread that wakes takes the mutex at once. */
+    /* Behind the unlock: the thread that wakes takes the mutex at once. By now the mail may have
+     * run, and what it did may end the worker. */
     pthread_cond_signal(&worker->changed);
+    atomic_fetch_sub(&worker->posting, 1);
 }
 
 static bool is_current(const struct esk_executor *executor) {
@@ -91,6 +97,9 @@ void eski_worker_destroy(struct esk_platform *platform, struct esk_executor *exe
         pthread_join(worker->threads[i], NULL);
     }
     ESK_ASSERT(!worker->first);
+    while (atomic_load(&worker->posting) > 0) {
+        sched_yield(); /* one is between its unlock and its return */
+    }
     pthread_cond_destroy(&worker->changed);
     pthread_mutex_destroy(&worker->mutex);
     free(worker);

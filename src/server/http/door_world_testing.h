@@ -37,7 +37,9 @@ static inline int64_t log_wall_ms(void *context) {
 }
 static inline void log_write(void *context, const char *line, size_t size) {
     (void)context;
+    pthread_mutex_lock(&fake.mutex); /* loops write at the same time */
     (void)snprintf(logged, sizeof logged, "%.*s", (int)size, line);
+    pthread_mutex_unlock(&fake.mutex);
 }
 static const struct esk_log test_log = {ESK_LOG_INFO, true, log_wall_ms, log_write, NULL};
 
