@@ -11,6 +11,7 @@ import os
 import pathlib
 import random
 import threading
+import time
 
 ROUNDS = int(os.environ.get("ESKER_CRASH_ROUNDS", "50")) // 2
 SEED = int(os.environ.get("ESKER_CRASH_SEED", "1"))
@@ -95,6 +96,14 @@ def segment_files(data_dir):
     return files
 
 
+def look_for_rewriting(data_dir):
+    """Returns when a segment is being written anew, or after a while."""
+    end = time.monotonic() + 0.3
+    while time.monotonic() < end:
+        if any(len(names) > 1 for names in segment_files(data_dir).values()):
+            return
+
+
 def check(newest, acknowledged, maybe):
     for key, (offset, value) in acknowledged.items():
         found = newest.get(key)
@@ -124,9 +133,11 @@ def test_a_kill_while_segments_are_written_anew_loses_and_leaves_nothing(make_br
         def count():
             with lock:
                 left[0] -= 1
-                if left[0] == 0:
-                    pulled.set()
-                    broker.process.kill()
+                is_time = left[0] == 0
+            if is_time:
+                look_for_rewriting(broker.data_dir)
+                pulled.set()
+                broker.process.kill()
 
         writers = [Writer(broker, number, acknowledged, count, pulled)
                    for number in range(WRITERS)]
