@@ -13,13 +13,7 @@ def main():
     with Run("ES01, durable, frames of 1,300 records of 100 B, 16 connections × 5") as run:
         broker = run.broker("--bind-binary", "127.0.0.1:0", "--retention-interval", "1s")
         broker.client().create_topic(SHAPE["topic"], 16, retention_bytes=64 << 20)
-        bare = run.bare("direct")
-        ours, theirs = [], []
-        run.measure_disk()
-        for _ in range(run.rounds):
-            theirs.append(run.bare_load(bare, broker, "produce", **SHAPE))
-            ours.append(run.broker_load(broker, "produce", binary=broker.door("binary"), **SHAPE))
-        run.measure_disk()
+        ours, theirs = run.beside_bare(broker, "direct", "produce", **SHAPE)
         rate, bare_rate = (median([report["records_per_second"] for report in reports])
                            for reports in (ours, theirs))
         p99 = median([report["latency_ms"]["p99"] for report in ours])

@@ -13,13 +13,7 @@ SHAPE = {"topic": "single", "connections": 64, "in_flight": 1, "records": 1, "si
 def main():
     with Run("ES01, durable, 64 connections with one record of 100 B in flight") as run:
         broker = run.broker("--bind-binary", "127.0.0.1:0")
-        bare = run.bare("direct")
-        ours, theirs = [], []
-        run.measure_disk()
-        for _ in range(run.rounds):
-            theirs.append(run.bare_load(bare, broker, "produce", **SHAPE))
-            ours.append(run.broker_load(broker, "produce", binary=broker.door("binary"), **SHAPE))
-        run.measure_disk()
+        ours, theirs = run.beside_bare(broker, "direct", "produce", **SHAPE)
         rate, bare_rate = (median([report["requests_per_second"] for report in reports])
                            for reports in (ours, theirs))
         p99, bare_p99 = (median([report["latency_ms"]["p99"] for report in reports])

@@ -247,6 +247,18 @@ class Run:
         report["cpu_us_per_record"] = used.used_cpu_seconds() * 1e6 / max(records, 1)
         return report
 
+    def beside_bare(self, broker, bare_mode, load_mode, **shape):
+        """Reports of the broker over the binary protocol and of the bare program, in turn."""
+        bare = self.bare(bare_mode)
+        ours, theirs = [], []
+        self.measure_disk()
+        for _ in range(self.rounds):
+            theirs.append(self.bare_load(bare, broker, load_mode, **shape))
+            ours.append(self.broker_load(broker, load_mode, binary=broker.door("binary"), **shape))
+        self.measure_disk()
+        self.end_bare(bare[0])
+        return ours, theirs
+
     def broker_load(self, broker, mode, **options):
         """As load, with cpu_us_per_record: what the broker's process used for each record that
         arrived (produce) or was measured (consume)."""
