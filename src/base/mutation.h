@@ -46,6 +46,7 @@
     X(JOURNAL_FULL, "appends wait for the bound on uncheckpointed journal")                        \
     X(JOURNAL_FAILED, "a failed write or sync ends the journal")                                   \
     X(JOURNAL_NO_SPACE, "a journal write finds no room")                                           \
+    X(JOURNAL_WRITE_AGAIN, "a write that the loop began is left to the flusher")                   \
     X(CHECKPOINT, "a checkpoint entry is durable")                                                 \
     X(CHECKPOINT_USED, "recovery starts a group from a checkpoint")                                \
     X(SNAPSHOT, "a snapshot file is stored")                                                       \

@@ -2,8 +2,9 @@
 /* Group commit: everything that arrived meanwhile goes into one frame, as soon as a write slot is
  * free. Building runs from a mail to oneself, behind the mails that have arrived, so all appends
  * of one turn share a frame; while all slots are busy appends gather for the next one. The frame
- * is built in the slot's aligned buffer, in the loop; its flusher copies large payloads (they are
- * borrowed until they are durable), adds the checksum and writes. */
+ * is built in the slot's aligned buffer, in the loop, and a small one is written from there too; of
+ * others the flusher copies large payloads (they are borrowed until they are durable), adds the
+ * checksum and writes. */
 #include "journal/journal_private.h"
 
 #include "base/assert.h"
@@ -34,8 +35,8 @@ static void flush_in_worker(struct esk_mail *mail) {
     struct eski_slot *slot = ESK_CONTAINER(mail, struct eski_slot, mail);
     struct esk_journal *journal = slot->journal;
     unsigned own = ESK_MUTATED(FAILED_SYNC_TOLD_ONCE) ? 0 : slot->number;
-    uint64_t begin = esk_monotonic_ns(journal->options.platform);
     enum esk_err err = ESK_OK;
+    slot->begun_ns = esk_monotonic_ns(journal->options.platform);
     slot->result_final = slot->syncing;
     if (!slot->syncing) {
         err = flush_write(slot, slot->files[0]->descriptors[own]);
@@ -46,16 +47,58 @@ static void flush_in_worker(struct esk_mail *mail) {
             err = esk_file_sync(slot->files[i]->descriptors[own], &slot->error);
         }
     }
-    slot->duration_ns = esk_monotonic_ns(journal->options.platform) - begin;
+    slot->duration_ns = esk_monotonic_ns(journal->options.platform) - slot->begun_ns;
     slot->result = err;
     mail->run = flushed_in_loop;
     esk_post(&journal->options.loop->executor, mail);
 }
 
-void eski_slot_post(struct eski_slot *slot) {
-    slot->busy = true;
+static void post_to_worker(struct eski_slot *slot) {
     slot->mail.run = flush_in_worker;
     esk_post(slot->worker, &slot->mail);
+}
+
+/* --- without a flusher --- */
+
+static void write_ended(struct esk_mail *mail) {
+    struct eski_slot *slot = ESK_CONTAINER(mail, struct eski_slot, write.mail);
+    if (slot->write.result == ESK_ERR_AGAIN) {
+        ESK_REACHED(JOURNAL_WRITE_AGAIN);
+        post_to_worker(slot);
+        return;
+    }
+    slot->duration_ns = esk_monotonic_ns(slot->journal->options.platform) - slot->begun_ns;
+    slot->result = slot->write.result;
+    slot->result_final = false;
+    slot->error = slot->write.error;
+    eski_flushed(slot);
+}
+
+/* False: it is the flusher's. Beyond the blocks that were written when the file was prepared, a
+ * write may wait for the file system. */
+static bool begin_write(struct eski_slot *slot) {
+    struct esk_journal *journal = slot->journal;
+    const struct eski_file *file = slot->files[0];
+    if (slot->syncing || journal->mode != ESKI_MODE_DIRECT || slot->copy_count > 0 ||
+        slot->size > ESKI_BEGIN_BYTES_MAX || slot->position + slot->size > file->prepared_bytes) {
+        return false;
+    }
+    eski_frame_seal(slot->buffer, slot->size);
+    slot->begun_ns = esk_monotonic_ns(journal->options.platform);
+    slot->write = (struct esk_write){
+        .mail = {.run = write_ended},
+        .loop = journal->options.loop,
+        .bytes = esk_slice(slot->buffer, slot->size),
+        .position = slot->position,
+    };
+    return esk_file_write_begin(file->descriptors[slot->number], &slot->write);
+}
+
+void eski_slot_post(struct eski_slot *slot) {
+    slot->busy = true;
+    if (!begin_write(slot)) {
+        post_to_worker(slot);
+    }
 }
 
 struct eski_slot *eski_slot_free(struct esk_journal *journal) {

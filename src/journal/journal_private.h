@@ -7,10 +7,11 @@
 
 #include <stdatomic.h>
 
-#define ESKI_FRAMES_MAX 16              /* built and not yet written in order */
-#define ESKI_COPIES_MAX 24              /* large payloads of a frame, copied by its flusher */
-#define ESKI_COPY_BYTES_MIN (64u << 10) /* from here on the flusher copies, not the loop */
-#define ESKI_CARRY_BYTES (64u << 10)    /* states carried in one frame: some 450, 30 us */
+#define ESKI_FRAMES_MAX 16               /* built and not yet written in order */
+#define ESKI_COPIES_MAX 24               /* large payloads of a frame, copied by its flusher */
+#define ESKI_COPY_BYTES_MIN (64u << 10)  /* from here on the flusher copies, not the loop */
+#define ESKI_BEGIN_BYTES_MAX (64u << 10) /* frames that the loop writes: 10 us of CPU at most */
+#define ESKI_CARRY_BYTES (64u << 10)     /* states carried in one frame: some 450, 30 us */
 
 /* A frame that is built and not yet written in order. */
 struct eski_frame {
@@ -26,10 +27,12 @@ struct eski_copy {
     struct esk_slice from;
 };
 
-/* A flusher, its buffer, and the write or sync that it is at. Between post and reply it is the
- * flusher's. */
+/* A flusher, its buffer, and the write or sync that is under way. Between post and reply it is the
+ * flusher's, or of a small frame the file's: such a one is begun in the loop, since the flusher's
+ * two wake-ups would cost as much CPU again as the write. */
 struct eski_slot {
     struct esk_mail mail;
+    struct esk_write write; /* of a small frame */
     struct esk_journal *journal;
     struct esk_executor *worker;
     unsigned number;
@@ -44,6 +47,7 @@ struct eski_slot {
     struct eski_frame *frame;
     struct eski_copy copies[ESKI_COPIES_MAX];
     size_t copy_count;
+    uint64_t begun_ns;
     uint64_t duration_ns;
     enum esk_err result;
     bool result_final; /* no second try: it came from a sync */

@@ -87,6 +87,11 @@ enum esk_err esk_file_write(struct esk_file *file, const struct esk_slice *slice
     }
 }
 
+bool esk_file_write_begin(struct esk_file *file, struct esk_write *write) {
+    write->file = file;
+    return file->ops->write_begin && file->ops->write_begin(file, write);
+}
+
 enum esk_err esk_file_sync(struct esk_file *file, struct esk_error *error) {
     return file->ops->sync(file, error);
 }

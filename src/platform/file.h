@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files and folders. Every call may block and is for workers only, except esk_file_read with
- * ESK_READ_NOWAIT. Errors: ESK_ERR_IO, ESK_ERR_NO_SPACE (ENOSPC, EDQUOT, EFBIG), ESK_ERR_NOT_FOUND,
- * ESK_ERR_CONFLICT (exists, locked), ESK_ERR_PERMISSION (also read-only), ESK_ERR_UNSUPPORTED
- * (O_DIRECT refused); the text names the path and, where it matters, the position. */
+ * ESK_READ_NOWAIT and esk_file_write_begin. Errors: ESK_ERR_IO, ESK_ERR_NO_SPACE (ENOSPC, EDQUOT,
+ * EFBIG), ESK_ERR_NOT_FOUND, ESK_ERR_CONFLICT (exists, locked), ESK_ERR_PERMISSION (also
+ * read-only), ESK_ERR_UNSUPPORTED (O_DIRECT refused); the text names the path and, where it
+ * matters, the position. */
 #ifndef ESK_PLATFORM_FILE_H
 #define ESK_PLATFORM_FILE_H
 
 #include "base/bytes.h"
 #include "base/error.h"
+#include "platform/executor.h"
 
 #include <stdbool.h>
 
@@ -33,6 +35,20 @@ enum esk_read_flags {
  * own descriptor, so each learns of a failed write-back once (see sync). */
 struct esk_file;
 
+/* A write that a loop begins and hears of later. With its bytes it is the file's until `mail` runs
+ * in the loop. */
+struct esk_write {
+    struct esk_mail mail;   /* the caller sets its `run` */
+    struct esk_loop *loop;  /* the caller */
+    struct esk_slice bytes; /* as the file's flags ask for */
+    uint64_t position;
+    /* ESK_OK: all bytes are written. ESK_ERR_AGAIN: nothing is known of any; a worker is to write
+     * them. Else as esk_file_write. */
+    enum esk_err result;
+    struct esk_error error;
+    struct esk_file *file; /* set by esk_file_write_begin */
+};
+
 struct esk_file_ops {
     /* As esk_file_read. */
     enum esk_err (*read)(struct esk_file *file, void *buffer, size_t size, uint64_t position,
@@ -40,6 +56,7 @@ struct esk_file_ops {
     /* May write less than asked, at least one byte. */
     enum esk_err (*write)(struct esk_file *file, const struct esk_slice *slices, size_t count,
                           uint64_t position, size_t *written, struct esk_error *error);
+    bool (*write_begin)(struct esk_file *file, struct esk_write *write); /* NULL: never */
     enum esk_err (*sync)(struct esk_file *file, struct esk_error *error);
     enum esk_err (*truncate)(struct esk_file *file, uint64_t size, struct esk_error *error);
     enum esk_err (*allocate)(struct esk_file *file, uint64_t position, uint64_t size,
@@ -69,6 +86,10 @@ enum esk_err esk_file_read_exactly(struct esk_file *file, void *buffer, size_t s
  * At most 1024 slices. */
 enum esk_err esk_file_write(struct esk_file *file, const struct esk_slice *slices, size_t count,
                             uint64_t position, struct esk_error *error);
+/* Begins a write and does not wait: false when this file can't, or not now, and a worker has to
+ * write. In the write's loop; of a DIRECT file, over bytes that were written before, since a file
+ * that grows may wait for the file system. Begun writes end in any order. */
+bool esk_file_write_begin(struct esk_file *file, struct esk_write *write);
 /* fdatasync, and the size. A failure may be reported once and to one descriptor only: whoever gets
  * one ends the broker, nobody tries again. */
 enum esk_err esk_file_sync(struct esk_file *file, struct esk_error *error);

@@ -93,6 +93,23 @@ static enum esk_err file_write(struct esk_file *file, const struct esk_slice *sl
     return f->inner->ops->write(f->inner, slices, count, position, written, error);
 }
 
+/* What is not a plain failure is a worker's to meet, at a call of its own. */
+static bool file_write_begin(struct esk_file *file, struct esk_write *write) {
+    struct faulty_file *f = faulty(file);
+    int what = eski_fault_decide(&f->faults->rules, ESKI_FAULT_WRITE, f->path);
+    if (what == 0) {
+        return esk_file_write_begin(f->inner, write);
+    }
+    if (what < 0) {
+        return false;
+    }
+    write->result = esk_fail_errno(&write->error, esk_err_from_errno(what), what,
+                                   "write %s at position %llu (fault of a test)", f->path,
+                                   (unsigned long long)write->position);
+    esk_post(&write->loop->executor, &write->mail);
+    return true;
+}
+
 static enum esk_err file_sync(struct esk_file *file, struct esk_error *error) {
     struct faulty_file *f = faulty(file);
     enum esk_err err = ask_file(f, ESKI_FAULT_SYNC, "sync", error);
@@ -142,6 +159,7 @@ static int file_descriptor(const struct esk_file *file) {
 static const struct esk_file_ops file_ops = {
     .read = file_read,
     .write = file_write,
+    .write_begin = file_write_begin,
     .sync = file_sync,
     .truncate = file_truncate,
     .allocate = file_allocate,

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files on system calls. A file is a descriptor, its flags and its path for messages; interrupted
  * calls are made again, every other failure is reported once and never tried again here. */
+#include "base/assert.h"
 #include "base/memory.h"
+#include "runtime/aio.h"
 #include "runtime/runtime_private.h"
 
 #include <errno.h>
@@ -103,6 +105,26 @@ static enum esk_err file_write(struct esk_file *file, const struct esk_slice *sl
     return ESK_OK;
 }
 
+static bool file_write_begin(struct esk_file *file, struct esk_write *write) {
+    struct runtime_file *f = runtime_file(file);
+    ESK_ASSERT(f->flags & ESK_FILE_DIRECT);
+    return eski_aio_write(eski_loop_aio(write->loop), f->fd, write);
+}
+
+/* What would have waited, is refused in this form or was written in part is not judged here: the
+ * worker's write shows what is the matter, if anything is. */
+void eski_file_write_ended(struct esk_write *write, int64_t result) {
+    const struct runtime_file *f = runtime_file(write->file);
+    if (result == (int64_t)write->bytes.size) {
+        write->result = ESK_OK;
+    } else if (result >= 0 || result == -EAGAIN || result == -EINTR || result == -EINVAL ||
+               result == -EOPNOTSUPP) {
+        write->result = ESK_ERR_AGAIN;
+    } else {
+        write->result = fail_at(f, "write", write->position, (int)-result, &write->error);
+    }
+}
+
 static enum esk_err file_sync(struct esk_file *file, struct esk_error *error) {
     struct runtime_file *f = runtime_file(file);
     int failed;
@@ -172,6 +194,7 @@ static int file_descriptor(const struct esk_file *file) {
 static const struct esk_file_ops ops = {
     .read = file_read,
     .write = file_write,
+    .write_begin = file_write_begin,
     .sync = file_sync,
     .truncate = file_truncate,
     .allocate = file_allocate,

@@ -13,6 +13,7 @@
 #include "base/assert.h"
 #include "base/checked.h"
 #include "base/list.h"
+#include "runtime/aio.h"
 #include "runtime/mailbox_private.h"
 #include "runtime/runtime_private.h"
 
@@ -41,6 +42,7 @@ struct runtime_loop {
     uv_loop_t uv;
     uv_poll_t wake;
     int wake_fd;
+    struct eski_aio aio; /* its ends wake as mails do */
     uv_timer_t timer;
     uv_prepare_t prepare;
     uv_check_t check;
@@ -184,11 +186,12 @@ static void on_idle(uv_idle_t *handle) {
 }
 
 static void on_wake(uv_poll_t *handle, int status, int events) {
-    const struct runtime_loop *l = handle->data;
+    struct runtime_loop *l = handle->data;
     eventfd_t ignored;
     (void)status;
     (void)events;
-    (void)eventfd_read(l->wake_fd, &ignored); /* that the poll ended is all it is for */
+    (void)eventfd_read(l->wake_fd, &ignored); /* for mails, that the poll ended is all it is for */
+    eski_aio_reap(&l->aio);
 }
 
 static void on_prepare(uv_prepare_t *handle) {
@@ -262,6 +265,7 @@ struct esk_loop *esk_loop_create(const char *name) {
                  uv_prepare_init(&l->uv, &l->prepare) || uv_check_init(&l->uv, &l->check) ||
                  uv_idle_init(&l->uv, &l->idle);
     ESK_ASSERT(!failed); /* out of descriptors at start-up, or a kernel without epoll */
+    eski_aio_init(&l->aio, l->wake_fd);
     l->wake.data = l->timer.data = l->prepare.data = l->check.data = l;
     uv_poll_start(&l->wake, UV_READABLE, on_wake);
     uv_prepare_start(&l->prepare, on_prepare);
@@ -279,6 +283,7 @@ void esk_loop_destroy(struct esk_loop *loop) {
     uv_run(&l->uv, UV_RUN_NOWAIT);
     int failed = uv_loop_close(&l->uv);
     ESK_ASSERT(!failed); /* somebody left a handle open */
+    eski_aio_fini(&l->aio);
     close(l->wake_fd);
     esk_deadlines_fini(&l->deadlines);
     free(l);
@@ -309,6 +314,10 @@ void esk_loop_join(struct esk_loop *loop) {
 
 void esk_loop_stop(struct esk_loop *loop) {
     esk_post(&loop->executor, &runtime_loop(loop)->stop);
+}
+
+struct eski_aio *eski_loop_aio(struct esk_loop *loop) {
+    return &runtime_loop(loop)->aio;
 }
 
 struct uv_loop_s *esk_loop_uv(struct esk_loop *loop) {

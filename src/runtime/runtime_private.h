@@ -17,12 +17,16 @@ void eski_thread_start(pthread_t *thread, const char *name, void *(*run)(void *c
 
 uint64_t eski_monotonic_ns(void);
 
+struct eski_aio *eski_loop_aio(struct esk_loop *loop);
+
 struct esk_executor *eski_worker_create(struct esk_platform *platform, const char *name,
                                         unsigned threads);
 void eski_worker_destroy(struct esk_platform *platform, struct esk_executor *worker);
 
 enum esk_err eski_file_open(struct esk_platform *platform, const char *path, unsigned flags,
                             struct esk_file **file, struct esk_error *error);
+/* Sets the write's result: bytes written, or a negative errno value. */
+void eski_file_write_ended(struct esk_write *write, int64_t result);
 enum esk_err eski_runtime_folder_make(struct esk_platform *platform, const char *path,
                                       struct esk_error *error);
 enum esk_err eski_runtime_folder_sync(struct esk_platform *platform, const char *path,

@@ -149,6 +149,33 @@ static enum esk_err file_write(struct esk_file *base, const struct esk_slice *sl
     return ESK_OK;
 }
 
+/* The device at work on a write that a loop has begun. */
+static void write_alone(void *argument) {
+    struct esk_write *write = argument;
+    struct sim_world *world = of(write->file)->world;
+    size_t written = 0;
+    write->result = ESK_ERR_AGAIN;
+    if (!sim_one_in(&world->random, 8)) {
+        write->result =
+            file_write(write->file, &write->bytes, 1, write->position, &written, &write->error);
+    }
+    if (write->result == ESK_OK && written < write->bytes.size) {
+        write->result = ESK_ERR_AGAIN;
+    }
+    esk_post(&write->loop->executor, &write->mail);
+}
+
+static bool file_write_begin(struct esk_file *base, struct esk_write *write) {
+    struct sim_file *file = of(base);
+    ESK_ASSERT(file->flags & ESK_FILE_DIRECT);
+    simi_point(file->world);
+    if (sim_one_in(&file->world->random, 8)) {
+        return false;
+    }
+    simi_thread_create(file->world, NULL, "begun write", write_alone, write);
+    return true;
+}
+
 /* --- sync --- */
 
 void simi_sync_begin(struct sim_world *world, struct sim_inode *inode, enum esk_err failure) {
@@ -306,6 +333,7 @@ void simi_files_forget(struct sim_world *world) {
 static const struct esk_file_ops file_ops = {
     .read = file_read,
     .write = file_write,
+    .write_begin = file_write_begin,
     .sync = file_sync,
     .truncate = file_truncate,
     .allocate = file_allocate,
