@@ -69,6 +69,7 @@ class Run:
         self.code = 0
         self.results = []  # texts for the row
         self.limits = []  # of the disk, as measured
+        self.open_limits = []  # likewise, at a rate
         self._stack = contextlib.ExitStack()
         self._folders = 0
 
@@ -132,14 +133,22 @@ class Run:
 
     # The machine
 
-    def measure_disk(self):
-        """Durable 4 KiB writes with one and two in flight; kept for the report."""
+    def measure_disk(self, rate=None):
+        """Durable 4 KiB writes with one and two in flight, and with records that fall due at a
+        rate; kept for the report."""
         seconds = 0.3 if self.quick else DISK_SECONDS
-        output = subprocess.run(
-            [BUILD / "bench" / "bench_disk_limits", self.folder, str(seconds)],
-            capture_output=True, text=True, check=True).stdout
-        one, two = json.loads(output)["in_flight"]
+        output = json.loads(subprocess.run(
+            [BUILD / "bench" / "bench_disk_limits", self.folder, str(seconds), "4096",
+             str(rate or 0)],
+            capture_output=True, text=True, check=True).stdout)
+        one, two = output["in_flight"]
         self.limits.append((one, two))
+        if rate:
+            self.open_limits.append(output["open_loop"])
+
+    def disk_open(self, figure):
+        """The median of a figure of the disk in an open loop."""
+        return median([limits[figure] for limits in self.open_limits])
 
     def disk(self, figure, in_flight=1):
         """The median of a figure over all measurements of this run."""
