@@ -8,6 +8,7 @@
  * request of a connection at a time). When a part fails after others were written the answer is an
  * error and those stay. */
 #include "broker/produce_private.h"
+#include "broker/quotas.h"
 
 #include <stdlib.h>
 
@@ -15,6 +16,23 @@
 #define LOOP_BYTES_MAX (256u << 10) /* likewise: copying and checksumming takes about 0.1 ms */
 
 /* --- the way there and back --- */
+
+/* The key pays for what was accepted, a duplicate too. */
+static void settle(const struct esk_produce *produce, uint64_t written) {
+    esk_quota_settle_produce(produce->caller, produce->taken_bytes, written);
+}
+
+/* Of a request that failed in part, while its records have the numbers of their parts. */
+static uint64_t written_bytes(const struct eski_produce_job *job) {
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < job->produce->record_count; i++) {
+        const struct esk_produce_record *record = &job->produce->records[i];
+        if (job->parts[record->written_offset].err == ESK_OK) {
+            bytes += eski_record_bytes(record);
+        }
+    }
+    return bytes;
+}
 
 static void finish(struct eski_produce_job *job, enum esk_err err) {
     struct esk_produce *produce = job->produce;
@@ -28,6 +46,7 @@ void eski_produce_refuse(struct eski_produce_job *job, enum esk_err err) {
     for (uint32_t i = 0; i < job->part_count; i++) {
         esk_block_release(job->parts[i].submit.block);
     }
+    settle(job->produce, 0);
     finish(job, err);
 }
 
@@ -38,6 +57,7 @@ static void answer(struct eski_produce_job *job) {
         job->parts[i].next_offset = job->parts[i].submit.base_offset;
         err = job->parts[i].err;
     }
+    settle(produce, err == ESK_OK ? produce->taken_bytes : written_bytes(job));
     if (err != ESK_OK) {
         eski_explain(err, &produce->error);
     } else if (job->sequenced != NULL) {
@@ -128,6 +148,7 @@ static void prepared(struct esk_mail *mail) {
     if (job != NULL) {
         send(job);
     } else {
+        settle(produce, 0);
         eski_end(home);
         produce->done(produce, err);
     }
@@ -170,6 +191,7 @@ static bool is_large(const struct esk_produce *produce) {
 
 void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce) {
     produce->internal = NULL;
+    produce->taken_bytes = 0;
     eski_begin(shard);
     const struct esk_topic *topic = eski_serving_topic(shard, produce->topic);
     if (topic == NULL) {

@@ -47,6 +47,7 @@ struct esk_produce {
     struct esk_error error; /* out; names the record and field where there is one */
     uint32_t retry_after_s; /* out, with ESK_ERR_THROTTLED */
     void *internal;
+    uint64_t taken_bytes; /* internal: of the caller's quota */
 };
 
 /* Checks everything first; one failed check fails the whole request with nothing written. Builds

@@ -14,7 +14,7 @@
 
 /* --- checks and routing --- */
 
-static uint64_t record_bytes(const struct esk_produce_record *record) {
+uint64_t eski_record_bytes(const struct esk_produce_record *record) {
     uint64_t bytes = record->key.size + record->value.size;
     for (uint32_t i = 0; i < record->header_count; i++) {
         bytes += record->headers[i].name.size + record->headers[i].value.size;
@@ -52,7 +52,7 @@ static enum esk_err route(struct esk_broker_shard *shard, struct esk_produce *pr
     uint64_t all_bytes = 0;
     for (uint32_t i = 0; i < produce->record_count; i++) {
         struct esk_produce_record *record = &produce->records[i];
-        uint64_t bytes = record_bytes(record);
+        uint64_t bytes = eski_record_bytes(record);
         if (bytes > limit) {
             return esk_fail(&produce->error, ESK_ERR_TOO_LARGE,
                             "records[%u] has %llu bytes; a record may have %llu", i,
@@ -83,6 +83,7 @@ static enum esk_err route(struct esk_broker_shard *shard, struct esk_produce *pr
         if (err != ESK_OK) {
             return err;
         }
+        produce->taken_bytes = all_bytes;
     }
     /* Only a request that passed moves the round-robin. */
     for (uint32_t i = 0; i < produce->record_count; i++) {

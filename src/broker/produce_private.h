@@ -66,9 +66,12 @@ struct eski_produce_target {
     struct esk_topic_cursor *cursor; /* a reference */
 };
 
+/* Key, value and headers: what limits and quotas count. */
+uint64_t eski_record_bytes(const struct esk_produce_record *record);
 /* Checks every record, routes it, builds the batches. Any thread, while the request is left alone.
  * *job is NULL for a request without records. ESK_ERR_INVALID, _NOT_FOUND, _TOO_LARGE with a text
- * in produce->error: nothing was made and the round-robin did not move. */
+ * in produce->error: nothing was made and the round-robin did not move. What it took of the quota
+ * is settled by produce.c. */
 enum esk_err eski_produce_prepare(struct esk_broker_shard *home, struct esk_produce *produce,
                                   const struct eski_produce_target *target,
                                   struct eski_produce_job **job);

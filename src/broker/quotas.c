@@ -43,8 +43,18 @@ enum esk_err esk_quota_take_produce(const struct esk_caller *caller, uint64_t by
     if (rate != 0 && !esk_budget_take(&usage->produce, rate, bytes, now_ns, &wait_ns)) {
         return throttle(usage, "produce_bytes_per_sec", rate, wait_ns, retry_after_s, error);
     }
-    count(&usage->produced_bytes, bytes);
     return ESK_OK;
+}
+
+void esk_quota_settle_produce(const struct esk_caller *caller, uint64_t taken, uint64_t written) {
+    struct esk_usage *usage = usage_of(caller);
+    if (usage == NULL) {
+        return;
+    }
+    if (usage->produce_rate != 0 && written < taken) {
+        esk_budget_return(&usage->produce, usage->produce_rate, taken - written);
+    }
+    count(&usage->produced_bytes, written);
 }
 
 enum esk_err esk_quota_check_consume(const struct esk_caller *caller, uint64_t now_ns,

@@ -13,6 +13,9 @@ enum esk_err esk_quota_take_produce(const struct esk_caller *caller, uint64_t by
                                     uint64_t now_ns, uint32_t *retry_after_s,
                                     struct esk_error *error);
 
+/* After it: `written` of the bytes that were taken count as produced, the others go back. */
+void esk_quota_settle_produce(const struct esk_caller *caller, uint64_t taken, uint64_t written);
+
 /* Before a read: ESK_ERR_THROTTLED while the consume budget is empty or in debt. */
 enum esk_err esk_quota_check_consume(const struct esk_caller *caller, uint64_t now_ns,
                                      uint32_t *retry_after_s, struct esk_error *error);

@@ -41,6 +41,11 @@ bool esk_budget_take(struct esk_budget *budget, uint64_t rate, uint64_t bytes, u
     return true;
 }
 
+/* Never below zero: a draw moves the time on by at least its own cost, a part's is no higher. */
+void esk_budget_return(struct esk_budget *budget, uint64_t rate, uint64_t bytes) {
+    atomic_fetch_sub_explicit(&budget->paid_until, cost(rate, bytes), memory_order_relaxed);
+}
+
 void esk_budget_charge(struct esk_budget *budget, uint64_t rate, uint64_t bytes, uint64_t now_ns) {
     uint64_t now = now_ns * UNITS_PER_NS;
     uint64_t price = cost(rate, bytes);

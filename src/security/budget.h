@@ -20,6 +20,9 @@ struct esk_budget {
  * and *wait_ns until there is, unless others draw. More than a second's bytes never are. */
 bool esk_budget_take(struct esk_budget *budget, uint64_t rate, uint64_t bytes, uint64_t now_ns,
                      uint64_t *wait_ns);
+/* Gives back what was taken at this rate, or a part of it, at most once: as if it had not been
+ * drawn, but for what has refilled meanwhile, which is lost. */
+void esk_budget_return(struct esk_budget *budget, uint64_t rate, uint64_t bytes);
 /* Draws in any case, into debt. */
 void esk_budget_charge(struct esk_budget *budget, uint64_t rate, uint64_t bytes, uint64_t now_ns);
 /* Whether anything is left; if not, *wait_ns until it is. */

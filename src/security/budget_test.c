@@ -127,6 +127,22 @@ static void what_is_refused_is_there_after_the_wait(void **state) {
     assert_true(esk_budget_take(&budget, 1000, 1000, now_ns, &wait_ns));
 }
 
+static void what_is_returned_can_be_drawn_again(void **state) {
+    (void)state;
+    struct esk_budget budget = {0};
+    uint64_t now_ns = 5 * SECOND_NS;
+    uint64_t wait_ns = 0;
+    assert_true(esk_budget_take(&budget, 1000, 1000, now_ns, &wait_ns));
+    esk_budget_return(&budget, 1000, 300); /* of the thousand, a part was not written */
+    assert_true(esk_budget_take(&budget, 1000, 300, now_ns, &wait_ns));
+    assert_false(esk_budget_take(&budget, 1000, 1, now_ns, &wait_ns));
+    /* What comes back late has refilled already: no more than a second's bytes are ever there. */
+    esk_budget_return(&budget, 1000, 300);
+    now_ns += 10 * SECOND_NS;
+    assert_true(esk_budget_take(&budget, 1000, 1000, now_ns, &wait_ns));
+    assert_false(esk_budget_take(&budget, 1000, 1, now_ns, &wait_ns));
+}
+
 static void debt_is_paid_before_the_next_read(void **state) {
     (void)state;
     struct esk_budget budget = {0};
@@ -149,6 +165,7 @@ int main(void) {
         cmocka_unit_test(a_gigabyte_a_second_is_exact),
         cmocka_unit_test(small_draws_at_a_high_rate_are_exact),
         cmocka_unit_test(what_is_refused_is_there_after_the_wait),
+        cmocka_unit_test(what_is_returned_can_be_drawn_again),
         cmocka_unit_test(debt_is_paid_before_the_next_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

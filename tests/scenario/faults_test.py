@@ -77,6 +77,19 @@ def test_short_writes_are_made_whole(make_broker):
     check(broker, acknowledged, sent)
 
 
+def until_refused(pool, produce, values):
+    """Produces one after the other until one is refused; the answers that wait, by value. One that
+    finds the disk full is in the journal's hands and waits for room; later ones are refused."""
+    waiting = {}
+    for value in values:
+        answer = pool.submit(produce, value)
+        if concurrent.futures.wait([answer], timeout=2).done:
+            assert answer.result().status == 507
+            return waiting
+        waiting[value] = answer
+    raise AssertionError("nothing is refused")
+
+
 def test_a_full_disk_refuses_produces_until_there_is_room(make_broker, data_root):
     full = data_root / "full"
     broker = make_broker("--shards", "1", environment={
@@ -87,22 +100,10 @@ def test_a_full_disk_refuses_produces_until_there_is_room(make_broker, data_root
     def produce(value):
         return broker.client().post("/topics/t/produce", {"records": [{"value": str(value)}]})
 
-    def refused(values):
-        """Produces one after the other until one is refused; the answers that wait, by value."""
-        waiting = {}
-        for value in values:
-            answer = pool.submit(produce, value)
-            if concurrent.futures.wait([answer], timeout=2).done:
-                assert answer.result().status == 507
-                return waiting
-            waiting[value] = answer
-        raise AssertionError("nothing is refused")
-
-    # One that finds the disk full is in the journal's hands and waits for room; later ones are
-    # refused, and everything else goes on.
+    # Everything else goes on.
     with concurrent.futures.ThreadPoolExecutor() as pool:
         full.touch()
-        waiting = refused(range(sent, sent + 4))
+        waiting = until_refused(pool, produce, range(sent, sent + 4))
         assert broker.client().get("/healthz").status == 200
         check(broker, acknowledged, sent)
         full.unlink()
@@ -117,3 +118,26 @@ def test_a_full_disk_refuses_produces_until_there_is_room(make_broker, data_root
     broker.kill9()
     broker.start()
     check(broker, acknowledged, sent + 5)
+
+
+def test_what_a_full_disk_refuses_costs_no_quota(make_broker, data_root):
+    full = data_root / "full"
+    broker = make_broker("--auth", "required", "--shards", "1", environment={
+        "ESKER_FAULTS": f"write:@{full}:ENOSPC;allocate:@{full}:ENOSPC"})
+    admin = broker.admin()
+    admin.create_topic("t")
+    limited = admin.post("/admin/keys", {
+        "name": "limited", "acls": [{"action": "write", "topic_prefix": "*"}],
+        "produce_bytes_per_sec": 1000}).json["secret"]
+
+    def produce(value, key=admin.key):
+        record = {"value": str(value)}
+        return broker.client(key=key).post("/topics/t/produce", {"records": [record]})
+
+    for number in range(RECORDS):
+        assert produce(number).status == 200
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        full.touch()
+        until_refused(pool, produce, range(4))
+        assert [produce("x" * 900, limited).status for _ in range(4)] == [507] * 4
+        full.unlink()

@@ -61,6 +61,28 @@ def test_a_produce_over_the_budget_is_refused_with_nothing_written(guarded, admi
     assert produce(guarded.client(key=client.key), 900).status == 429  # on any connection
 
 
+def test_what_is_refused_whole_costs_nothing(guarded, admin):
+    key_id, client = limited(guarded, admin, produce_bytes_per_sec=1000)
+
+    def sequenced(client, sequence, size, producer_id="p"):
+        # Two partitions, and so two shards: one record fits, the other one does not.
+        records = [{"value": "x" * (size // 2), "partition": partition, "sequence": sequence[i]}
+                   for i, partition in enumerate((0, 1))]
+        return client.post("/topics/t/produce", {"producer_id": producer_id, "records": records})
+
+    assert sequenced(client, (500, 500), 20).status == 200
+    assert sequenced(admin, (0, 0), 20, "other's").status == 200
+    for _ in range(3):
+        gap = sequenced(client, (501, 900), 980)
+        assert gap.status == 400 and "sequence gap: records[1]" in gap.error, gap
+        too_low = sequenced(client, (1, 501), 980)
+        assert too_low.status == 400 and "sequence too low: records[0]" in too_low.error, too_low
+        assert sequenced(client, (1, 1), 980, "other's").status == 403
+    assert sequenced(client, (501, 501), 980).status == 200
+    assert sequenced(client, (501, 501), 980).status == 429  # a duplicate counts, too
+    assert counter(admin, "key_produce_bytes_total", key_id) == 1000
+
+
 def test_sizes_are_those_of_decoded_records(guarded, admin):
     key_id, client = limited(guarded, admin, produce_bytes_per_sec=1000)
     client.produce("t", {"key": "AAEC", "value": "AAECAw==", "headers": {"h": "AA=="},
