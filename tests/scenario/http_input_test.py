@@ -230,6 +230,20 @@ def test_odd_text_comes_back_as_sent(orders):
     assert (record["value"], record["key"], record["headers"]) == (None, None, headers)
 
 
+def test_optional_fields_of_a_produce_may_be_null(orders):
+    nothing = {"key": None, "partition": None, "headers": None, "sequence": None}
+    body = {"producer_id": None, "encoding": None, "records": [{"value": "v", **nothing}] * 2}
+    answer = orders.post("/topics/orders/produce", body)
+    assert answer.status == 200, answer
+    partitions = [result["partition"] for result in answer.json["results"]]
+    assert partitions[0] != partitions[1]  # round-robin
+    record = orders.consume("orders", partitions[0], 0)["records"][0]
+    assert record["key"] is None and "headers" not in record
+    # Absent is not enough where a field is needed.
+    answer = orders.post("/topics/orders/produce", {**body, "producer_id": "p"})
+    assert "records[0].sequence is required" in refused(answer)
+
+
 def test_many_headers_of_one_name_come_back(orders):
     headers = {"n": [str(i) for i in range(1000)], **{f"h{i}": str(i) for i in range(100)}}
     orders.produce("orders", {"value": "v", "partition": 0, "headers": headers})

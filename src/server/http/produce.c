@@ -165,13 +165,15 @@ static enum esk_err read_record(const struct place *place, const struct esk_json
         if (IS_KEY(key, "value")) {
             has_value = true;
             err = read_nullable(place, ".value", &value, &record->value);
+        } else if (value.type == ESK_JSON_NULL) {
+            continue; /* what is optional is absent then */
         } else if (IS_KEY(key, "key")) {
             err = read_nullable(place, ".key", &value, &record->key);
         } else if (IS_KEY(key, "partition")) {
             err = read_partition(place, &value, record);
         } else if (IS_KEY(key, "headers")) {
             err = read_headers(place, &value, record);
-        } else if (IS_KEY(key, "sequence") && value.type != ESK_JSON_NULL) {
+        } else if (IS_KEY(key, "sequence")) {
             err = read_sequence(place, &value, record);
         }
         if (err) {
@@ -238,6 +240,12 @@ static enum esk_err read_producer_id(struct eski_request *request,
     return err ? err : eski_keep(request, id, error);
 }
 
+/* An optional field; null is as good as absent. */
+static bool find_given(const struct esk_json_value *body, const char *name,
+                       struct esk_json_value *value) {
+    return esk_json_find(body, name, value) && value->type != ESK_JSON_NULL;
+}
+
 enum esk_err eski_produce_read(struct eski_request *request, const struct esk_json_value *body,
                                struct esk_error *error) {
     struct place place = {.request = request, .error = error};
@@ -246,11 +254,10 @@ enum esk_err eski_produce_read(struct eski_request *request, const struct esk_js
     if (err == ESK_OK) {
         err = eski_body_object(body, error);
     }
-    if (err == ESK_OK && esk_json_find(body, "producer_id", &value) &&
-        value.type != ESK_JSON_NULL) {
+    if (err == ESK_OK && find_given(body, "producer_id", &value)) {
         err = read_producer_id(request, &value, error);
     }
-    if (err == ESK_OK && esk_json_find(body, "encoding", &value)) {
+    if (err == ESK_OK && find_given(body, "encoding", &value)) {
         err = read_encoding(&value, &place.is_base64, error);
     }
     if (err == ESK_OK && !esk_json_find(body, "records", &value)) {
