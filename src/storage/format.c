@@ -53,6 +53,16 @@ static uint32_t version_of(uint32_t revision) {
     return revision == 0 ? ESKI_FORMAT_VERSION : ESKI_FORMAT_VERSION_REWRITTEN;
 }
 
+static enum esk_err revision_check(struct esk_slice bytes, uint32_t revision, const char *path,
+                                   struct esk_error *error) {
+    uint32_t version = esk_load_u32(bytes.data + AT_VERSION);
+    return version == version_of(revision)
+               ? ESK_OK
+               : esk_fail(error, ESK_ERR_CORRUPT,
+                          "%s: version %" PRIu32 " does not have revision %" PRIu32, path, version,
+                          revision);
+}
+
 void eski_segment_header_encode(uint8_t bytes[ESK_SEGMENT_HEADER_BYTES],
                                 const struct eski_segment_header *header) {
     memset(bytes, 0, ESK_SEGMENT_HEADER_BYTES);
@@ -69,8 +79,9 @@ void eski_segment_header_encode(uint8_t bytes[ESK_SEGMENT_HEADER_BYTES],
 enum esk_err eski_segment_header_parse(const uint8_t *bytes, const char *path,
                                        struct eski_segment_header *header,
                                        struct esk_error *error) {
-    enum esk_err err = prefix_check(esk_slice(bytes, ESK_SEGMENT_HEADER_BYTES), segment_magic,
-                                    ESKI_FORMAT_VERSION_REWRITTEN, path, "a segment", error);
+    struct esk_slice slice = esk_slice(bytes, ESK_SEGMENT_HEADER_BYTES);
+    enum esk_err err =
+        prefix_check(slice, segment_magic, ESKI_FORMAT_VERSION_REWRITTEN, path, "a segment", error);
     if (err != ESK_OK) {
         return err;
     }
@@ -86,7 +97,7 @@ enum esk_err eski_segment_header_parse(const uint8_t *bytes, const char *path,
         .use = (enum eski_use)use,
         .revision = esk_load_u32(bytes + 44),
     };
-    return ESK_OK;
+    return revision_check(slice, header->revision, path, error);
 }
 
 static size_t index_header_bytes(uint32_t version) {
@@ -176,6 +187,10 @@ enum esk_err eski_index_parse(struct esk_slice bytes, const char *path, uint64_t
     if (version != ESKI_FORMAT_VERSION) {
         found.revision = esk_load_u32(bytes.data + 60);
         found.horizon_ms = (int64_t)esk_load_u64(bytes.data + 64);
+    }
+    err = revision_check(bytes, found.revision, path, error);
+    if (err != ESK_OK) {
+        return err;
     }
     if (found.end_offset < found.base_offset || found.bytes > INT64_MAX) {
         return esk_fail(error, ESK_ERR_CORRUPT, "%s: impossible offsets or size", path);

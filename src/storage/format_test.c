@@ -255,6 +255,25 @@ static void an_index_with_impossible_fields_is_corrupt(void **state) {
     }
 }
 
+static void a_revision_of_the_other_version_is_corrupt(void **state) {
+    (void)state;
+    const struct {
+        size_t format;
+        size_t at;
+        uint32_t revision;
+    } changes[] = {{0, 44, 1}, {1, 44, 0}, {3, 60, 0}};
+    for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+        struct golden golden;
+        struct esk_error error = {0};
+        load(&golden, formats[changes[i].format].name);
+        esk_store_u32(golden.bytes + changes[i].at, changes[i].revision);
+        esk_store_u32(golden.bytes + 12, esk_crc32c(0, golden.bytes + 16, golden.size - 16));
+        struct esk_slice bytes = esk_slice(golden.bytes, golden.size);
+        assert_int_equal(formats[changes[i].format].parse(bytes, &error), ESK_ERR_CORRUPT);
+        assert_non_null(strstr(error.text, " does not have revision "));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(encoding_gives_the_golden_bytes),
@@ -264,6 +283,7 @@ int main(void) {
         cmocka_unit_test(every_shorter_and_longer_file_is_noticed),
         cmocka_unit_test(an_unknown_version_is_named_with_the_known_one),
         cmocka_unit_test(an_index_with_impossible_fields_is_corrupt),
+        cmocka_unit_test(a_revision_of_the_other_version_is_corrupt),
     };
     return cmocka_run_group_tests_name("storage.format", tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@ static void fuzz_header(const uint8_t *bytes, size_t size) {
     if (size >= sizeof(again) &&
         eski_segment_header_parse(bytes, "fuzz", &header, NULL) == ESK_OK) {
         eski_segment_header_encode(again, &header);
+        ESK_ASSERT(memcmp(again, bytes, 12) == 0);
         ESK_ASSERT(memcmp(again + 16, bytes + 16, 28) == 0); /* the zeros behind may be others */
     }
 }
