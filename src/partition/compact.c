@@ -71,6 +71,9 @@ static void begin(struct eski_compaction *pass, struct esk_partition *partition)
     struct esk_shard *shard = pass->shard;
     eski_partition_hold(partition);
     pass->partition = partition;
+    for (size_t i = 0; i < partition->segment_count; i++) {
+        partition->segments[i]->compacted = false;
+    }
     atomic_store_explicit(&pass->pace.stop, false, memory_order_relaxed);
     if (pass->everything && is_unsettled(partition)) {
         pass->waiting = true;

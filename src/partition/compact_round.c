@@ -198,8 +198,11 @@ static void swap(struct eski_compaction *pass, size_t first) {
         const struct esk_compaction_input *input = &pass->inputs[pass->at + i];
         eski_compact_remove_later(
             pass, (struct eski_compact_file){input->base_offset, input->revision, i > 0});
+        /* What a round wrote anew, the next one may make one of with others: it counts once. */
+        pass->segments_compacted += !partition->segments[first + i]->compacted;
     }
     struct eski_segment *segment = eski_segments_replace(partition, first, pass->group_count);
+    segment->compacted = true;
     segment->bytes = segment->written = segment->synced = segment->indexed = summary->bytes;
     segment->timestamp_ms = segment->written_timestamp_ms = summary->timestamp_ms;
     segment->revision = summary->revision;
@@ -209,7 +212,6 @@ static void swap(struct eski_compaction *pass, size_t first) {
     esk_index_init(&result->index);
     eski_segment_keep_file(shard, segment, result->file);
     result->file = NULL;
-    pass->segments_compacted += pass->group_count;
     pass->records_removed += result->records_removed;
     pass->bytes_freed += freed;
     esk_counter_add(&shard->metrics.compaction_records, result->records_removed);

@@ -113,7 +113,7 @@ struct esk_compaction_pass {
     void (*done)(struct esk_compaction_pass *pass);
     bool everything; /* all that can be done, sealed segments settled first; false: what is worth
                       * its while */
-    uint64_t segments_compacted; /* out */
+    uint64_t segments_compacted; /* out: sealed ones that were written anew, however often */
     uint64_t records_removed;    /* out */
     uint64_t bytes_freed;        /* out */
     struct esk_link link;        /* internal */

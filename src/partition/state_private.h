@@ -28,6 +28,7 @@ struct eski_segment {
     bool index_ready;   /* index has every batch up to `indexed` */
     uint32_t revision;  /* how often compaction wrote it anew: then offsets have gaps */
     bool compacting;    /* right now: retention leaves its files alone */
+    bool compacted;     /* in this pass or the last one over the partition: it is counted */
     int64_t horizon_ms; /* when the first of its tombstones may go, or ESK_HORIZON_NONE */
     struct esk_index index;
     struct esk_segment *file; /* open, or NULL */
