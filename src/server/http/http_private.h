@@ -171,6 +171,9 @@ void eski_request_route(struct eski_request *request, const struct esk_http_head
 /* The body is whole: read, then run. */
 void eski_request_dispatch(struct eski_request *request, struct esk_slice body);
 
+/* body.c: takes what has come of the body; false: more must come, or room must be waited for. */
+bool eski_body_collect(struct eski_request *request);
+
 /* router.c: the route, or NULL; *allow gets the methods of the path when only the method is wrong
  * (static or in the arena). Parameters are those of the path, still encoded. */
 const struct eski_route *eski_router_find(enum esk_http_method method, struct esk_slice path,
