@@ -2,28 +2,12 @@
 /* The blocking client against a broker of a few lines. */
 #include "client/client_testing.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static void serve_well(struct fake_broker *broker, int fd, unsigned number) {
-    struct esk_es01_frame head;
-    struct esk_buffer frame;
-    (void)broker;
-    (void)number;
-    esk_buffer_init(&frame);
-    bool goes_on = fake_welcome(fd, 0);
-    while (goes_on && fake_frame(fd, &head, &frame)) {
-        goes_on = fake_answer_well(fd, &head, &frame);
-    }
-    esk_buffer_fini(&frame);
-}
 
 static struct esk_client_record record_of(const char *key, const char *value) {
     return (struct esk_client_record){
@@ -43,7 +27,7 @@ static struct esk_client *open_client(const struct esk_client_options *options) 
 static void produce_consume_and_ping_are_answered(void **state) {
     (void)state;
     struct fake_broker broker;
-    fake_broker_start(&broker, serve_well, NULL);
+    fake_broker_start(&broker, fake_serve_well, NULL);
     struct esk_client_options options = fake_options(&broker);
     struct esk_client *client = open_client(&options);
     struct esk_client_record records[] = {record_of("a", "1"), record_of(NULL, ""),
@@ -70,28 +54,25 @@ static void produce_consume_and_ping_are_answered(void **state) {
     fake_broker_stop(&broker);
 }
 
-/* Sends each answer in pieces of one byte, each in a segment of its own. */
-static void serve_in_pieces(struct fake_broker *broker, int fd, unsigned number) {
-    int pipe_fds[2];
-    int on = 1;
-    struct esk_es01_frame head;
-    struct esk_buffer frame;
+/* Sends the answer in pieces of one byte, each in a segment of its own. */
+static bool take_in_pieces(struct fake_broker *broker, int fd, const struct esk_es01_frame *head,
+                           const struct esk_buffer *frame) {
+    int pair[2];
+    uint8_t byte;
     (void)broker;
-    (void)number;
-    esk_buffer_init(&frame);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    bool goes_on = fake_welcome(fd, 0);
-    while (goes_on && fake_frame(fd, &head, &frame)) {
-        uint8_t byte;
-        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pipe_fds), 0);
-        goes_on = fake_answer_well(pipe_fds[1], &head, &frame);
-        close(pipe_fds[1]);
-        while (goes_on && recv(pipe_fds[0], &byte, 1, 0) == 1) {
-            goes_on = fake_write(fd, &byte, 1);
-        }
-        close(pipe_fds[0]);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    bool goes_on = fake_answer_well(pair[1], head, frame);
+    close(pair[1]);
+    while (goes_on && recv(pair[0], &byte, 1, 0) == 1) {
+        goes_on = fake_write(fd, &byte, 1);
     }
-    esk_buffer_fini(&frame);
+    close(pair[0]);
+    return goes_on;
+}
+
+static void serve_in_pieces(struct fake_broker *broker, int fd, unsigned number) {
+    (void)number;
+    fake_serve_each(broker, fd, take_in_pieces);
 }
 
 static void answers_may_come_in_pieces(void **state) {
@@ -153,17 +134,15 @@ static void nobody_there_and_nobody_answering_are_told_apart(void **state) {
 }
 
 /* Answers pings, and nothing else. */
-static void serve_pings(struct fake_broker *broker, int fd, unsigned number) {
-    struct esk_es01_frame head;
-    struct esk_buffer frame;
+static bool take_pings(struct fake_broker *broker, int fd, const struct esk_es01_frame *head,
+                       const struct esk_buffer *frame) {
     (void)broker;
+    return head->opcode != ESK_ES01_PING || fake_answer_well(fd, head, frame);
+}
+
+static void serve_pings(struct fake_broker *broker, int fd, unsigned number) {
     (void)number;
-    esk_buffer_init(&frame);
-    bool goes_on = fake_welcome(fd, 0);
-    while (goes_on && fake_frame(fd, &head, &frame)) {
-        goes_on = head.opcode != ESK_ES01_PING || fake_answer_well(fd, &head, &frame);
-    }
-    esk_buffer_fini(&frame);
+    fake_serve_each(broker, fd, take_pings);
 }
 
 static void a_time_out_ends_the_call_and_not_the_client(void **state) {
@@ -190,7 +169,7 @@ static void serve_after_one_loss(struct fake_broker *broker, int fd, unsigned nu
     struct esk_es01_frame head;
     struct esk_buffer frame;
     if (number > 0) {
-        serve_well(broker, fd, number);
+        fake_serve_well(broker, fd, number);
         return;
     }
     esk_buffer_init(&frame);
@@ -237,16 +216,15 @@ static void a_lost_produce_is_not_sent_again(void **state) {
     fake_broker_stop(&broker);
 }
 
+static bool take_error(struct fake_broker *broker, int fd, const struct esk_es01_frame *head,
+                       const struct esk_buffer *frame) {
+    (void)frame;
+    return fake_error(fd, head->request_id, broker->context);
+}
+
 static void serve_error(struct fake_broker *broker, int fd, unsigned number) {
-    struct esk_es01_frame head;
-    struct esk_buffer frame;
     (void)number;
-    esk_buffer_init(&frame);
-    bool goes_on = fake_welcome(fd, 0);
-    while (goes_on && fake_frame(fd, &head, &frame)) {
-        goes_on = fake_error(fd, head.request_id, broker->context);
-    }
-    esk_buffer_fini(&frame);
+    fake_serve_each(broker, fd, take_error);
 }
 
 static void errors_are_told_apart_by_their_phrase(void **state) {
@@ -284,7 +262,7 @@ static void errors_are_told_apart_by_their_phrase(void **state) {
 static void wrong_options_and_requests_are_refused_here(void **state) {
     (void)state;
     struct fake_broker broker;
-    fake_broker_start(&broker, serve_well, NULL);
+    fake_broker_start(&broker, fake_serve_well, NULL);
     struct esk_client_options options = fake_options(&broker);
     struct esk_client *client;
     struct esk_client_error error;

@@ -174,6 +174,28 @@ bool fake_answer_well(int fd, const struct esk_es01_frame *head, const struct es
     return is_sent;
 }
 
+void fake_serve_each(struct fake_broker *broker, int fd, fake_take *take) {
+    struct esk_es01_frame head;
+    struct esk_buffer frame;
+    esk_buffer_init(&frame);
+    bool goes_on = fake_welcome(fd, 0);
+    while (goes_on && fake_frame(fd, &head, &frame)) {
+        goes_on = take(broker, fd, &head, &frame);
+    }
+    esk_buffer_fini(&frame);
+}
+
+static bool take_well(struct fake_broker *broker, int fd, const struct esk_es01_frame *head,
+                      const struct esk_buffer *frame) {
+    (void)broker;
+    return fake_answer_well(fd, head, frame);
+}
+
+void fake_serve_well(struct fake_broker *broker, int fd, unsigned number) {
+    (void)number;
+    fake_serve_each(broker, fd, take_well);
+}
+
 struct esk_client_options fake_options(const struct fake_broker *broker) {
     struct esk_client_options options;
     esk_client_options_init(&options);

@@ -47,6 +47,12 @@ bool fake_error(int fd, uint32_t request_id, const char *text);
  * gets one record "k", "value" at the offset that was asked for; a ping its echo. */
 bool fake_answer_well(int fd, const struct esk_es01_frame *head, const struct esk_buffer *frame);
 
+/* Welcomes, and hands each frame to `take` until that is false or the connection ends. */
+typedef bool fake_take(struct fake_broker *broker, int fd, const struct esk_es01_frame *head,
+                       const struct esk_buffer *frame);
+void fake_serve_each(struct fake_broker *broker, int fd, fake_take *take);
+fake_serve fake_serve_well; /* with fake_answer_well */
+
 /* Options for a quick test of that broker. */
 struct esk_client_options fake_options(const struct fake_broker *broker);
 

@@ -96,8 +96,9 @@ static void apply(struct table *table, struct table_row *row, const struct esk_e
 }
 
 /* false: the connection ends. */
-static bool serve_frame(struct table *table, int fd, const struct esk_es01_frame *head,
-                        const struct esk_buffer *frame) {
+static bool take_frame(struct fake_broker *broker, int fd, const struct esk_es01_frame *head,
+                       const struct esk_buffer *frame) {
+    struct table *table = broker->context;
     struct esk_es01_produce produce;
     struct esk_reader r;
     struct esk_es01_record records[FRAME_RECORDS_MAX];
@@ -133,15 +134,8 @@ static bool serve_frame(struct table *table, int fd, const struct esk_es01_frame
 }
 
 static void serve(struct fake_broker *broker, int fd, unsigned number) {
-    struct esk_es01_frame head;
-    struct esk_buffer frame;
     (void)number;
-    esk_buffer_init(&frame);
-    bool goes_on = fake_welcome(fd, 0);
-    while (goes_on && fake_frame(fd, &head, &frame)) {
-        goes_on = serve_frame(broker->context, fd, &head, &frame);
-    }
-    esk_buffer_fini(&frame);
+    fake_serve_each(broker, fd, take_frame);
 }
 
 /* --- the client --- */

@@ -67,31 +67,11 @@ static enum esk_client_code produce_one(struct esk_pipeline *pipeline, int64_t s
     return esk_pipeline_produce(pipeline, "t", &record, 1, see, seen, NULL);
 }
 
-static void serve_frames(int fd, size_t count) {
-    struct esk_es01_frame head;
-    struct esk_buffer frame;
-    esk_buffer_init(&frame);
-    for (size_t i = 0; i < count && fake_frame(fd, &head, &frame); i++) {
-        if (!fake_answer_well(fd, &head, &frame)) {
-            break;
-        }
-    }
-    esk_buffer_fini(&frame);
-}
-
-static void serve_well(struct fake_broker *broker, int fd, unsigned number) {
-    (void)broker;
-    (void)number;
-    if (fake_welcome(fd, 0)) {
-        serve_frames(fd, SIZE_MAX);
-    }
-}
-
 static void answers_come_in_order_and_the_bound_holds(void **state) {
     (void)state;
     struct fake_broker broker;
     struct seen seen = {0};
-    fake_broker_start(&broker, serve_well, NULL);
+    fake_broker_start(&broker, fake_serve_well, NULL);
     struct esk_client_options options = fake_options(&broker);
     options.in_flight_max = 100;
     struct esk_pipeline *pipeline = open_pipeline(&options);
@@ -114,7 +94,7 @@ static void answers_come_in_order_and_the_bound_holds(void **state) {
 static void callbacks_may_submit(void **state) {
     (void)state;
     struct fake_broker broker;
-    fake_broker_start(&broker, serve_well, NULL);
+    fake_broker_start(&broker, fake_serve_well, NULL);
     struct esk_client_options options = fake_options(&broker);
     options.in_flight_max = 1;
     struct esk_pipeline *pipeline = open_pipeline(&options);
@@ -131,7 +111,7 @@ static void its_descriptor_tells_when_to_process(void **state) {
     (void)state;
     struct fake_broker broker;
     struct seen seen = {0};
-    fake_broker_start(&broker, serve_well, NULL);
+    fake_broker_start(&broker, fake_serve_well, NULL);
     struct esk_client_options options = fake_options(&broker);
     struct esk_pipeline *pipeline = open_pipeline(&options);
     ping(pipeline, 3, &seen);
@@ -150,7 +130,7 @@ static void what_is_out_ends_with_the_pipeline(void **state) {
     (void)state;
     struct fake_broker broker;
     struct seen seen = {0};
-    fake_broker_start(&broker, serve_well, NULL);
+    fake_broker_start(&broker, fake_serve_well, NULL);
     struct esk_client_options options = fake_options(&broker);
     struct esk_pipeline *pipeline = open_pipeline(&options);
     ping(pipeline, 1, &seen);
@@ -161,20 +141,27 @@ static void what_is_out_ends_with_the_pipeline(void **state) {
     fake_broker_stop(&broker);
 }
 
-/* The first connection takes three frames and answers one, the second answers all. */
+/* Answers the first of three frames. */
+static bool take_one_of_three(struct fake_broker *broker, int fd, const struct esk_es01_frame *head,
+                              const struct esk_buffer *frame) {
+    struct esk_es01_frame more;
+    struct esk_buffer rest;
+    (void)broker;
+    esk_buffer_init(&rest);
+    if (fake_answer_well(fd, head, frame)) {
+        (void)(fake_frame(fd, &more, &rest) && fake_frame(fd, &more, &rest));
+    }
+    esk_buffer_fini(&rest);
+    return false;
+}
+
+/* The second connection answers all. */
 static void serve_one_of_three(struct fake_broker *broker, int fd, unsigned number) {
-    struct esk_es01_frame head;
-    struct esk_buffer frame;
     if (number > 0) {
-        serve_well(broker, fd, number);
-        return;
+        fake_serve_well(broker, fd, number);
+    } else {
+        fake_serve_each(broker, fd, take_one_of_three);
     }
-    esk_buffer_init(&frame);
-    if (fake_welcome(fd, 0)) {
-        serve_frames(fd, 1);
-        (void)(fake_frame(fd, &head, &frame) && fake_frame(fd, &head, &frame));
-    }
-    esk_buffer_fini(&frame);
 }
 
 static void a_lost_connection_ends_only_what_may_be_written(void **state) {
@@ -201,7 +188,7 @@ static void a_lost_connection_ends_only_what_may_be_written(void **state) {
 /* The first connection ends as soon as it is made, as an idle one does. */
 static void serve_later(struct fake_broker *broker, int fd, unsigned number) {
     if (number > 0) {
-        serve_well(broker, fd, number);
+        fake_serve_well(broker, fd, number);
     } else {
         (void)fake_welcome(fd, 0);
     }
@@ -254,18 +241,17 @@ struct odd {
     size_t size;
 };
 
-static void serve_odd(struct fake_broker *broker, int fd, unsigned number) {
+static bool take_odd(struct fake_broker *broker, int fd, const struct esk_es01_frame *head,
+                     const struct esk_buffer *frame) {
     const struct odd *odd = broker->context;
-    struct esk_es01_frame head;
-    struct esk_buffer frame;
+    (void)frame;
+    return fake_answer(fd, head->request_id ^ odd->id_xor, odd->opcode,
+                       esk_slice(odd->payload, odd->size));
+}
+
+static void serve_odd(struct fake_broker *broker, int fd, unsigned number) {
     (void)number;
-    esk_buffer_init(&frame);
-    if (fake_welcome(fd, 0) && fake_frame(fd, &head, &frame) &&
-        fake_answer(fd, head.request_id ^ odd->id_xor, odd->opcode,
-                    esk_slice(odd->payload, odd->size))) {
-        (void)fake_frame(fd, &head, &frame); /* until it hangs up */
-    }
-    esk_buffer_fini(&frame);
+    fake_serve_each(broker, fd, take_odd);
 }
 
 static void answers_that_are_none_end_the_connection(void **state) {
