@@ -4,50 +4,24 @@
 
 #include "base/assert.h"
 #include "base/checked.h"
-#include "base/memory.h"
-#include "esk/nearest.h"
+#include "base/command_line.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-static const struct unit size_units[] = {
-    {"", 1},           {"kB", 1000},      {"MB", 1000000},   {"GB", 1000000000},
-    {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}, {NULL, 0},
-};
-static const struct unit duration_units[] = {
-    {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0},
-};
-static const struct unit second_units[] = {{"", 1000}, {NULL, 0}};
-static const struct unit no_units[] = {{"", 1}, {NULL, 0}};
-
-static bool read_number(const char *text, const struct unit *unit, uint64_t *number) {
-    const char *at = text;
-    uint64_t value = 0;
-    for (; *at >= '0' && *at <= '9'; at++) {
-        if (ESK_MULTIPLY_OVERFLOWS(value, 10, &value) ||
-            ESK_ADD_OVERFLOWS(value, (uint64_t)(*at - '0'), &value)) {
-            return false;
-        }
-    }
-    for (; at > text && unit->name; unit++) {
-        if (strcmp(at, unit->name) == 0) {
-            return !ESK_MULTIPLY_OVERFLOWS(value, unit->factor, number);
-        }
-    }
-    return false;
+bool esk_number_read(const char *text, enum esk_tool_type type, uint64_t *number) {
+    return esk_quantity_read(text,
+                             type == ESK_TOOL_SIZE       ? ESK_QUANTITY_BYTES
+                             : type == ESK_TOOL_DURATION ? ESK_QUANTITY_MS
+                                                         : ESK_QUANTITY_COUNT,
+                             number);
 }
 
-bool esk_number_read(const char *text, enum esk_tool_type type, uint64_t *number) {
-    return read_number(text,
-                       type == ESK_TOOL_SIZE       ? size_units
-                       : type == ESK_TOOL_DURATION ? duration_units
-                                                   : no_units,
-                       number);
+/* A duration may come without a unit, too. */
+static bool read_seconds(const char *text, uint64_t *ms) {
+    uint64_t seconds;
+    return esk_quantity_read(text, ESK_QUANTITY_COUNT, &seconds) &&
+           !ESK_MULTIPLY_OVERFLOWS(seconds, 1000, ms);
 }
 
 bool esk_command_is_of(const struct esk_tool_command *command, const char *word) {
@@ -98,7 +72,7 @@ static const char *wrong_value(const struct esk_tool_option *option, const char 
     case ESK_TOOL_SIZE:
     case ESK_TOOL_DURATION:
         if (!esk_number_read(text, option->type, number) &&
-            (option->type != ESK_TOOL_DURATION || !read_number(text, second_units, number))) {
+            (option->type != ESK_TOOL_DURATION || !read_seconds(text, number))) {
             return option->type == ESK_TOOL_INTEGER ? "not a whole number"
                    : option->type == ESK_TOOL_SIZE
                        ? "not a size (bytes, or kB MB GB KiB MiB GiB behind a whole number)"

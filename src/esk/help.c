@@ -2,31 +2,13 @@
 /* Help texts in lines of at most 100 columns. */
 #include "esk/help.h"
 
+#include "base/command_line.h"
 #include "esk/arguments.h"
 
-#include <stdio.h>
 #include <string.h>
 
-#define WIDTH 100
 #define COMMAND_COLUMN 24 /* where a command's summary begins */
 #define OPTION_COLUMN 30  /* where an option's meaning begins */
-
-/* Appends words, in lines that begin at `indent`; *column is where the line stands. */
-static void append_words(struct esk_buffer *out, const char *text, size_t indent, size_t *column) {
-    while (*text) {
-        size_t size = strcspn(text, " ");
-        if (*column + 1 + size > WIDTH && *column > indent) {
-            esk_buffer_format(out, "\n%*s", (int)indent, "");
-            *column = indent;
-        } else if (*column > indent) {
-            esk_buffer_append_text(out, " ");
-            *column += 1;
-        }
-        esk_buffer_append(out, text, size);
-        *column += size;
-        text += size + strspn(text + size, " ");
-    }
-}
 
 static void append_paragraphs(struct esk_buffer *out, const char *text) {
     char line[1024];
@@ -36,14 +18,14 @@ static void append_paragraphs(struct esk_buffer *out, const char *text) {
         memcpy(line, text, kept);
         line[kept] = '\0';
         size_t column = 0;
-        append_words(out, line, 0, &column);
+        esk_help_words(out, line, 0, &column);
         esk_buffer_append_text(out, "\n");
         text += size + (text[size] == '\n');
     }
 }
 
 static void append_option(struct esk_buffer *out, const struct esk_tool_option *option) {
-    size_t before = out->size;
+    size_t line = out->size;
     if (option->letter) {
         esk_buffer_format(out, "  -%c, --%s", option->letter, option->name);
     } else {
@@ -52,26 +34,10 @@ static void append_option(struct esk_buffer *out, const struct esk_tool_option *
     if (option->value) {
         esk_buffer_format(out, " %s", option->value);
     }
-    size_t column = out->size - before;
-    if (column + 2 > OPTION_COLUMN) {
-        esk_buffer_append_text(out, "\n");
-        column = 0;
-    }
-    esk_buffer_format(out, "%*s", (int)(OPTION_COLUMN - column), "");
-    column = OPTION_COLUMN;
-    append_words(out, option->help, OPTION_COLUMN, &column);
-    char range[160] = "";
-    if (option->min_text) {
-        snprintf(range, sizeof(range), "(%s to %s; default: %s)", option->min_text,
-                 option->max_text, option->default_meaning);
-    } else if (option->default_meaning) {
-        snprintf(range, sizeof(range), "(default: %s)", option->default_meaning);
-    }
-    append_words(out, range, OPTION_COLUMN, &column);
-    if (option->repeats) {
-        append_words(out, "(may be repeated)", OPTION_COLUMN, &column);
-    }
-    esk_buffer_append_text(out, "\n");
+    const struct esk_help_meaning meaning = {option->help, option->min_text, option->max_text,
+                                             option->default_meaning,
+                                             option->repeats ? "(may be repeated)" : NULL};
+    esk_help_meaning(out, line, OPTION_COLUMN, &meaning);
 }
 
 static void append_globals(struct esk_buffer *out) {
@@ -84,7 +50,7 @@ static void append_globals(struct esk_buffer *out) {
 static void append_summary(struct esk_buffer *out, const struct esk_tool_command *command) {
     esk_buffer_format(out, "  %-*s", COMMAND_COLUMN - 2, command->name);
     size_t column = COMMAND_COLUMN;
-    append_words(out, command->summary, COMMAND_COLUMN, &column);
+    esk_help_words(out, command->summary, COMMAND_COLUMN, &column);
     esk_buffer_append_text(out, "\n");
 }
 

@@ -2,10 +2,10 @@
 /* Reads the command line, shows help, or runs a command. */
 #include "esk/tool.h"
 
+#include "base/command_line.h"
 #include "esk/commands.h"
 #include "esk/help.h"
 #include "esk/kafka.h"
-#include "esk/nearest.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the text of an option's value means, by the option's type. */
-#include "base/checked.h"
+#include "base/command_line.h"
 #include "esker/options_private.h"
 
 #include <arpa/inet.h>
@@ -8,48 +8,12 @@
 
 #define ORIGIN_BYTES_MAX 300 /* ESK_HTTP_ORIGIN_BYTES_MAX */
 
-struct unit {
-    const char *name;
-    uint64_t factor;
-};
-
-static const struct unit size_units[] = {
-    {"", 1},           {"kB", 1000},      {"MB", 1000000},   {"GB", 1000000000},
-    {"KiB", 1u << 10}, {"MiB", 1u << 20}, {"GiB", 1u << 30}, {NULL, 0},
-};
-static const struct unit duration_units[] = {
-    {"ms", 1}, {"s", 1000}, {"m", 60000}, {"h", 3600000}, {"d", 86400000}, {NULL, 0},
-};
-static const struct unit integer_units[] = {{"", 1}, {NULL, 0}};
-
-/* Digits, then perhaps spaces and a unit. False: neither that nor within 64 bits. */
-static bool read_number(const char *text, const struct unit *units, uint64_t *number) {
-    const char *at = text;
-    uint64_t value = 0;
-    for (; *at >= '0' && *at <= '9'; at++) {
-        if (ESK_MULTIPLY_OVERFLOWS(value, 10, &value) ||
-            ESK_ADD_OVERFLOWS(value, (uint64_t)(*at - '0'), &value)) {
-            return false;
-        }
-    }
-    if (at == text) {
-        return false;
-    }
-    at += strspn(at, " ");
-    for (; units->name; units++) {
-        if (strcmp(at, units->name) == 0) {
-            return !ESK_MULTIPLY_OVERFLOWS(value, units->factor, number);
-        }
-    }
-    return false;
-}
-
 static enum esk_err read_ranged(const struct esk_option_description *option, const char *text,
-                                const struct unit *units, const char *kind, uint64_t *number,
+                                enum esk_quantity quantity, const char *kind, uint64_t *number,
                                 struct esk_error *error) {
     uint64_t value = 0;
     const char *wrong = NULL;
-    if (!read_number(text, units, &value)) {
+    if (!esk_quantity_read(text, quantity, &value)) {
         wrong = kind;
     } else if (value < option->min) {
         wrong = "too small";
@@ -68,7 +32,7 @@ static bool is_address(const char *text) {
     const char *colon = strrchr(text, ':');
     uint64_t port = 0;
     if (!colon || colon == text || strlen(colon) > 6 ||
-        !read_number(colon + 1, integer_units, &port) || port > 65535) {
+        !esk_quantity_read(colon + 1, ESK_QUANTITY_COUNT, &port) || port > 65535) {
         return false;
     }
     size_t size = (size_t)(colon - text);
@@ -135,13 +99,13 @@ enum esk_err eski_option_read(const struct esk_option_description *option, const
                               uint64_t *number, struct esk_error *error) {
     switch (option->type) {
     case ESK_OPTION_TYPE_INTEGER:
-        return read_ranged(option, text, integer_units, "not a whole number", number, error);
+        return read_ranged(option, text, ESK_QUANTITY_COUNT, "not a whole number", number, error);
     case ESK_OPTION_TYPE_SIZE:
-        return read_ranged(option, text, size_units,
+        return read_ranged(option, text, ESK_QUANTITY_BYTES,
                            "not a size (bytes, or kB MB GB KiB MiB GiB behind a whole number)",
                            number, error);
     case ESK_OPTION_TYPE_DURATION:
-        return read_ranged(option, text, duration_units,
+        return read_ranged(option, text, ESK_QUANTITY_MS,
                            "not a duration (a whole number with ms, s, m, h or d)", number, error);
     case ESK_OPTION_TYPE_CHOICE:
         return read_choice(option, text, number, error);
