@@ -2,24 +2,11 @@
 /* Consumer groups through the broker's calls, on a disk in memory and with virtual time: members
  * come, fall silent and go, topics are deleted, the broker starts anew with other shards, and
  * groups belong to keys. */
-#include "partition/shard_fixture.inc"
+#include "broker/scene_fixture.inc"
 
 #include "broker/membership.h"
 
 #define SECOND_NS UINT64_C(1000000000)
-
-struct scene {
-    struct world *world;
-    struct esk_loop *loops[4];
-    struct esk_broker_options options;
-    struct esk_broker *broker;
-    struct esk_error error;
-};
-
-static void pause_and_run(struct esk_platform *platform, uint64_t ns) {
-    (void)platform;
-    advance(the_world, ns);
-}
 
 static uint64_t random_state = 1;
 static void random_bytes(struct esk_platform *platform, void *bytes, size_t size) {
@@ -30,60 +17,11 @@ static void random_bytes(struct esk_platform *platform, void *bytes, size_t size
     }
 }
 
-static void broker_failed(void *context, const struct esk_error *error) {
-    (void)error;
-    ((struct scene *)context)->world->failed++;
-}
-
-static void start(struct scene *scene) {
-    scene->world->worker_count = 0;
-    assert_int_equal(esk_broker_start(&scene->options, &scene->broker, &scene->error), ESK_OK);
-}
-
 static int setup(void **state) {
-    static struct esk_platform_ops ops;
-    struct scene *scene = esk_alloc_zeroed(1, sizeof(*scene));
-    struct world *world = world_create(false);
-    scene->world = world;
-    ops = *world->storage.disk.platform.ops;
-    ops.pause = pause_and_run;
-    ops.random_bytes = random_bytes;
-    world->storage.disk.platform.ops = &ops;
-    executor_init(&world->loop);
-    for (unsigned i = 0; i < 4; i++) {
-        scene->loops[i] = &world->loop.loop;
-    }
-    esk_broker_options_init(&scene->options);
-    scene->options.platform = &world->storage.disk.platform;
-    scene->options.loops = scene->loops;
-    scene->options.shard_count = 2;
-    scene->options.data_folder = "/data/broker";
-    scene->options.helper_threads = 1;
-    scene->options.log = world->options.log;
-    scene->options.memory_bytes = 1u << 20;
-    scene->options.journal_file_bytes = 1u << 20;
-    scene->options.journal_held_bytes_max = 8u << 20;
-    scene->options.reserve_step_bytes = 64u << 10;
-    scene->options.reserve_bytes_max = 1u << 20;
-    scene->options.offset_partitions = 2;
-    scene->options.failed = broker_failed;
-    scene->options.context = scene;
+    struct scene *scene = scene_create();
+    scene->ops.random_bytes = random_bytes;
     *state = scene;
     start(scene);
-    return 0;
-}
-
-static void stop(struct scene *scene) {
-    assert_int_equal(esk_broker_stop(scene->broker, &scene->error), ESK_OK);
-    scene->broker = NULL;
-    run_all(scene->world);
-}
-
-static int teardown(void **state) {
-    struct scene *scene = *state;
-    stop(scene);
-    world_destroy(scene->world);
-    free(scene);
     return 0;
 }
 
@@ -91,10 +29,6 @@ static void start_again(struct scene *scene, uint32_t shards) {
     stop(scene);
     scene->options.shard_count = shards;
     start(scene);
-}
-
-static struct esk_broker_shard *shard(struct scene *scene, uint32_t i) {
-    return esk_broker_shard(scene->broker, i % scene->options.shard_count);
 }
 
 /* Lets time pass a tenth of a second at a time. */

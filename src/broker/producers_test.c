@@ -2,7 +2,7 @@
 /* Idempotent producers through the broker, on two shards and a disk in memory: requests over
  * several partitions as a whole, owners, ids through restarts, listing, forgetting, and the week
  * after which unused ones go. */
-#include "partition/shard_fixture.inc"
+#include "broker/scene_fixture.inc"
 
 #include "broker/broker_private.h"
 #include "broker/producers.h"
@@ -11,42 +11,19 @@
 #define RECORDS_MAX 8
 #define DAY_NS (UINT64_C(86400) * 1000000000)
 
-struct scene {
-    struct world *world;
-    struct esk_loop *loops[2];
-    struct esk_broker_options options;
-    struct esk_broker *broker;
-    struct esk_error error;
-};
-
-static void pause_and_run(struct esk_platform *platform, uint64_t ns) {
-    (void)platform;
-    advance(the_world, ns);
-}
-
 static int64_t wall_ms(struct esk_platform *platform) {
     (void)platform;
     return (int64_t)(the_world->now_ns / 1000000) + 1700000000000;
 }
 
-static void start(struct scene *scene) {
-    scene->world->worker_count = 0;
-    assert_int_equal(esk_broker_start(&scene->options, &scene->broker, &scene->error), ESK_OK);
-}
-
 static void restart(struct scene *scene) {
-    assert_int_equal(esk_broker_stop(scene->broker, &scene->error), ESK_OK);
-    run_all(scene->world);
+    stop(scene);
     start(scene);
 }
 
 static void topic_changed(struct esk_topic_operation *operation, enum esk_err err) {
     assert_int_equal(err, ESK_OK);
     operation->internal = operation;
-}
-
-static struct esk_broker_shard *shard(struct scene *scene, uint32_t i) {
-    return esk_broker_shard(scene->broker, i % 2);
 }
 
 static void create_topic(struct scene *scene) {
@@ -58,42 +35,13 @@ static void create_topic(struct scene *scene) {
 }
 
 static int setup(void **state) {
-    static struct esk_platform_ops ops;
-    struct scene *scene = esk_alloc_zeroed(1, sizeof(*scene));
-    struct world *world = world_create(false);
-    scene->world = world;
-    ops = *world->storage.disk.platform.ops;
-    ops.pause = pause_and_run;
-    ops.wall_ms = wall_ms;
-    world->storage.disk.platform.ops = &ops;
-    executor_init(&world->loop);
-    scene->loops[0] = scene->loops[1] = &world->loop.loop;
-    esk_broker_options_init(&scene->options);
-    scene->options.platform = &world->storage.disk.platform;
-    scene->options.loops = scene->loops;
-    scene->options.shard_count = 2;
-    scene->options.data_folder = "/data/broker";
-    scene->options.helper_threads = 1;
-    scene->options.log = world->options.log;
+    struct scene *scene = scene_create();
+    scene->ops.wall_ms = wall_ms;
     scene->options.memory_bytes = 128u << 20;
     scene->options.retention_interval_ms = 100000000;
-    scene->options.journal_file_bytes = 1u << 20;
-    scene->options.journal_held_bytes_max = 8u << 20;
-    scene->options.reserve_step_bytes = 64u << 10;
-    scene->options.reserve_bytes_max = 1u << 20;
-    scene->options.offset_partitions = 2;
+    *state = scene;
     start(scene);
     create_topic(scene);
-    *state = scene;
-    return 0;
-}
-
-static int teardown(void **state) {
-    struct scene *scene = *state;
-    assert_int_equal(esk_broker_stop(scene->broker, &scene->error), ESK_OK);
-    run_all(scene->world);
-    world_destroy(scene->world);
-    free(scene);
     return 0;
 }
 
