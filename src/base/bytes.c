@@ -16,28 +16,6 @@ int esk_slice_compare(struct esk_slice a, struct esk_slice b) {
     return order ? order : (a.size > b.size) - (a.size < b.size);
 }
 
-struct esk_reader esk_reader(struct esk_slice bytes) {
-    /* Pointer arithmetic on NULL is undefined, so an empty slice gets a place of its own. */
-    static const uint8_t nothing;
-    const uint8_t *start = bytes.size ? bytes.data : &nothing;
-    return (struct esk_reader){start, start, start + bytes.size, false};
-}
-
-uint16_t esk_read_u16(struct esk_reader *r) {
-    const uint8_t *span = esk_read_span(r, 2);
-    return span ? esk_load_u16(span) : 0;
-}
-
-uint32_t esk_read_u32(struct esk_reader *r) {
-    const uint8_t *span = esk_read_span(r, 4);
-    return span ? esk_load_u32(span) : 0;
-}
-
-uint64_t esk_read_u64(struct esk_reader *r) {
-    const uint8_t *span = esk_read_span(r, 8);
-    return span ? esk_load_u64(span) : 0;
-}
-
 uint64_t esk_read_uvarint(struct esk_reader *r) {
     uint64_t value = 0;
     for (unsigned shift = 0; shift < 70; shift += 7) {

@@ -25,6 +25,35 @@ struct esk_slice esk_slice_text(const char *text); /* without its NUL */
 bool esk_slice_equal(struct esk_slice a, struct esk_slice b);
 int esk_slice_compare(struct esk_slice a, struct esk_slice b); /* memcmp order, shorter first */
 
+/* Loads and stores at any alignment, for fixed layouts. */
+static inline uint16_t esk_load_u16(const void *at) {
+    uint16_t value;
+    memcpy(&value, at, sizeof(value));
+    return be16toh(value);
+}
+static inline uint32_t esk_load_u32(const void *at) {
+    uint32_t value;
+    memcpy(&value, at, sizeof(value));
+    return be32toh(value);
+}
+static inline uint64_t esk_load_u64(const void *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof(value));
+    return be64toh(value);
+}
+static inline void esk_store_u16(void *at, uint16_t value) {
+    value = htobe16(value);
+    memcpy(at, &value, sizeof(value));
+}
+static inline void esk_store_u32(void *at, uint32_t value) {
+    value = htobe32(value);
+    memcpy(at, &value, sizeof(value));
+}
+static inline void esk_store_u64(void *at, uint64_t value) {
+    value = htobe64(value);
+    memcpy(at, &value, sizeof(value));
+}
+
 struct esk_reader {
     const uint8_t *start;
     const uint8_t *at;
@@ -32,7 +61,11 @@ struct esk_reader {
     bool failed;
 };
 
-struct esk_reader esk_reader(struct esk_slice bytes);
+static inline struct esk_reader esk_reader(struct esk_slice bytes) {
+    /* Pointer arithmetic on NULL is undefined, so an empty slice gets another place. */
+    const uint8_t *start = bytes.size ? bytes.data : (const uint8_t *)"";
+    return (struct esk_reader){start, start, start + bytes.size, false};
+}
 static inline size_t esk_reader_left(const struct esk_reader *r) {
     return r->failed ? 0 : (size_t)(r->end - r->at);
 }
@@ -50,9 +83,18 @@ static inline uint8_t esk_read_u8(struct esk_reader *r) {
     const uint8_t *span = esk_read_span(r, 1);
     return span ? *span : 0;
 }
-uint16_t esk_read_u16(struct esk_reader *r);
-uint32_t esk_read_u32(struct esk_reader *r);
-uint64_t esk_read_u64(struct esk_reader *r);
+static inline uint16_t esk_read_u16(struct esk_reader *r) {
+    const uint8_t *span = esk_read_span(r, 2);
+    return span ? esk_load_u16(span) : 0;
+}
+static inline uint32_t esk_read_u32(struct esk_reader *r) {
+    const uint8_t *span = esk_read_span(r, 4);
+    return span ? esk_load_u32(span) : 0;
+}
+static inline uint64_t esk_read_u64(struct esk_reader *r) {
+    const uint8_t *span = esk_read_span(r, 8);
+    return span ? esk_load_u64(span) : 0;
+}
 static inline int8_t esk_read_i8(struct esk_reader *r) {
     return (int8_t)esk_read_u8(r);
 }
@@ -90,7 +132,8 @@ void esk_write_uvarint(struct esk_writer *w, uint64_t value);
 void esk_write_varint(struct esk_writer *w, int64_t value);
 void esk_write_bytes(struct esk_writer *w, struct esk_slice bytes);
 static inline size_t esk_uvarint_size(uint64_t value) {
-    return (size_t)(70 - __builtin_clzll(value | 1)) / 7;
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+    return (bits * 9 + 64) / 64; /* bits / 7, rounded up, without a division; 1 to 64 bits */
 }
 size_t esk_varint_size(int64_t value);
 static inline uint64_t esk_zigzag(int64_t value) {
@@ -104,35 +147,6 @@ static inline uint8_t *esk_store_uvarint(uint8_t *at, uint64_t value) {
     }
     *at++ = (uint8_t)value;
     return at;
-}
-
-/* Loads and stores at any alignment, for fixed layouts. */
-static inline uint16_t esk_load_u16(const void *at) {
-    uint16_t value;
-    memcpy(&value, at, sizeof(value));
-    return be16toh(value);
-}
-static inline uint32_t esk_load_u32(const void *at) {
-    uint32_t value;
-    memcpy(&value, at, sizeof(value));
-    return be32toh(value);
-}
-static inline uint64_t esk_load_u64(const void *at) {
-    uint64_t value;
-    memcpy(&value, at, sizeof(value));
-    return be64toh(value);
-}
-static inline void esk_store_u16(void *at, uint16_t value) {
-    value = htobe16(value);
-    memcpy(at, &value, sizeof(value));
-}
-static inline void esk_store_u32(void *at, uint32_t value) {
-    value = htobe32(value);
-    memcpy(at, &value, sizeof(value));
-}
-static inline void esk_store_u64(void *at, uint64_t value) {
-    value = htobe64(value);
-    memcpy(at, &value, sizeof(value));
 }
 
 #endif

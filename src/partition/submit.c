@@ -160,10 +160,11 @@ static void on_durable(struct esk_journal_append *append) {
 
 static struct eski_pending *pending_create(struct esk_partition *partition, uint8_t kind,
                                            struct esk_block *block) {
-    struct eski_pending *pending = esk_alloc_zeroed(1, sizeof(*pending));
-    pending->partition = partition;
-    pending->entry.block = block;
-    pending->entry.entry.kind = kind;
+    struct eski_pending *pending = esk_alloc(sizeof(*pending)); /* calloc has no cache */
+    *pending = (struct eski_pending){
+        .partition = partition,
+        .entry = {.block = block, .entry.kind = kind},
+    };
     return pending;
 }
 
