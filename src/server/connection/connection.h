@@ -70,6 +70,12 @@ struct esk_peer esk_connection_peer(const struct esk_connection *connection);
  * is kept and shown again. */
 struct esk_slice esk_connection_input(const struct esk_connection *connection);
 void esk_connection_consume(struct esk_connection *connection, size_t size);
+/* What is read next goes to `room`, which stays until it is full or this is called again, instead
+ * of into the window; size 0: into the window again. To be called when all that is shown was
+ * consumed; what is shown later came behind it. */
+void esk_connection_read_into(struct esk_connection *connection, uint8_t *room, size_t size);
+/* How many bytes have come there since the last call. */
+size_t esk_connection_read_count(struct esk_connection *connection);
 /* Whether to read on; true at first. While it is false the client is not read from, which holds it
  * back in the end. */
 void esk_connection_want_input(struct esk_connection *connection, bool wanted);

@@ -126,6 +126,8 @@ struct esk_connection {
     struct esk_slice input;
     uint8_t *kept;
     size_t kept_bytes;
+    uint8_t *direct;                   /* where the door has the next bytes read to */
+    size_t direct_bytes, direct_count; /* wanted there; come, and not told of yet */
 
     struct eski_slice *slices; /* a queue: head .. head + count */
     uint32_t slice_head;

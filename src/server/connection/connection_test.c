@@ -74,10 +74,92 @@ static void a_client_that_leaves_too_much_unread_is_dropped(void **state) {
     assert_int_equal(result, 0);
 }
 
+/* --- a door that collects: a length, and so many bytes, which it sends back --- */
+
+static uint8_t *room;
+static size_t room_bytes;
+static size_t collected;
+static size_t copied; /* of all bytes, by the door */
+
+static bool collect(struct esk_connection *connection) {
+    collected += esk_connection_read_count(connection);
+    struct esk_slice input = esk_connection_input(connection);
+    size_t size = input.size < room_bytes - collected ? input.size : room_bytes - collected;
+    if (size) {
+        memcpy(room + collected, input.data, size);
+        esk_connection_consume(connection, size);
+    }
+    collected += size;
+    copied += size;
+    bool is_whole = collected == room_bytes;
+    esk_connection_read_into(connection, room + collected, room_bytes - collected);
+    return is_whole;
+}
+
+static void collect_serve(struct esk_connection *connection) {
+    struct esk_slice input = esk_connection_input(connection);
+    while (room || input.size >= 4) {
+        if (!room) {
+            room_bytes = esk_load_u32(input.data);
+            room = esk_alloc(room_bytes);
+            collected = 0;
+            esk_connection_consume(connection, 4);
+        }
+        if (!collect(connection)) {
+            break;
+        }
+        esk_connection_write(connection, room, room_bytes);
+        free(room);
+        room = NULL;
+        input = esk_connection_input(connection);
+    }
+    if (esk_connection_input_ended(connection)) {
+        esk_connection_finish(connection);
+    }
+}
+
+static const struct esk_door_ops collect_ops = {echo_opened, collect_serve, echo_expired,
+                                                echo_closed};
+
+static void what_a_door_collects_is_read_to_where_it_collects(void **state) {
+    (void)state;
+    static const uint32_t sizes[] = {1, 70000, 100000, 3, 300000, 5000, 65536, 200000, 90000};
+    struct esk_buffer sent;
+    struct esk_buffer expected;
+    esk_buffer_init(&sent);
+    esk_buffer_init(&expected);
+    for (uint32_t i = 0; i < 9; i++) {
+        esk_buffer_u32(&sent, sizes[i]);
+        for (uint32_t k = 0; k < sizes[i]; k++) {
+            esk_buffer_u8(&sent, (uint8_t)(k * 31 + k / 251 + i));
+        }
+        esk_buffer_append(&expected, sent.data + sent.size - sizes[i], sizes[i]);
+    }
+    struct esk_door door = {.ops = &collect_ops};
+    start(&door, "127.0.0.1:0", NULL);
+    int fd = dial();
+    int result;
+    char *got = esk_alloc(expected.size + 1);
+    copied = 0;
+    send_all(fd, sent.data, sent.size);
+    shutdown(fd, SHUT_WR);
+    assert_int_equal(receive_all(fd, got, expected.size + 1, &result), expected.size);
+    assert_int_equal(result, 0);
+    assert_memory_equal(got, expected.data, expected.size);
+    wait_for_closed(1);
+    assert_true(copied < expected.size / 2); /* the first window, and heads */
+    close(fd);
+    stop();
+    free(got);
+    esk_buffer_fini(&sent);
+    esk_buffer_fini(&expected);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_the_same_on_either_kind_of_listener),
         cmocka_unit_test(a_client_that_leaves_too_much_unread_is_dropped),
+        cmocka_unit_test(what_a_door_collects_is_read_to_where_it_collects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A connection's input: read into the shard's window, shown to the door, and what the door leaves
- * kept in memory of just its size, which is of the budget for requests. */
+ * kept in memory of just its size, which is of the budget for requests. A door that collects much
+ * has it read to where it collects, without a copy. */
 #include "server/connection/connection_private.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+#define HEAD_BYTES 4096 /* read behind what a door had read to itself */
 
 void eski_input_forget(struct esk_connection *connection) {
     if (connection->kept) {
@@ -16,28 +19,55 @@ void eski_input_forget(struct esk_connection *connection) {
     }
 }
 
-/* Reads behind what was kept, all of it in the shard's window. */
+/* Notes what a read says besides its bytes; returns how many there are. */
+static size_t note_read(struct esk_connection *connection, ssize_t count) {
+    if (count < 0) {
+        connection->is_aborted |= errno != EAGAIN;
+    } else if (count == 0) {
+        connection->input_ended = true;
+        connection->peer_finished = true;
+    }
+    return count > 0 ? (size_t)count : 0;
+}
+
+/* Reads behind what was kept, all of it in the shard's window. Behind what went to the door
+ * directly comes the head of something new, which is likely to want the same. */
 void eski_input_read(struct esk_connection *connection) {
     uint8_t *window = connection->shard->window;
     size_t have = connection->input.size;
     size_t room = ESK_CONNECTION_WINDOW_BYTES - have;
+    if (connection->direct_bytes && have == 0) {
+        size_t count = note_read(
+            connection, eski_socket_read(connection, connection->direct, connection->direct_bytes));
+        connection->direct += count;
+        connection->direct_bytes -= count;
+        connection->direct_count += count;
+        if (count == 0 || connection->direct_bytes || !connection->readable) {
+            return;
+        }
+        room = HEAD_BYTES;
+    }
     if (room == 0) {
         return;
     }
     if (have) {
         memcpy(window, connection->input.data, have);
     }
-    ssize_t count = eski_socket_read(connection, window + have, room);
-    if (count < 0) {
-        connection->is_aborted |= errno != EAGAIN;
-        return;
+    size_t count = note_read(connection, eski_socket_read(connection, window + have, room));
+    if (count) {
+        connection->input = esk_slice(window, have + count);
     }
-    if (count == 0) {
-        connection->input_ended = true;
-        connection->peer_finished = true;
-        return;
-    }
-    connection->input = esk_slice(window, have + (size_t)count);
+}
+
+void esk_connection_read_into(struct esk_connection *connection, uint8_t *room, size_t size) {
+    connection->direct = room;
+    connection->direct_bytes = size;
+}
+
+size_t esk_connection_read_count(struct esk_connection *connection) {
+    size_t count = connection->direct_count;
+    connection->direct_count = 0;
+    return count;
 }
 
 /* Bytes that were read cannot be left with the client. */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #define COLLECT_AT_ONCE_BYTES (256 * 1024) /* memory for a frame before its bytes are there */
+#define DIRECT_BYTES_MIN (32 * 1024)       /* of a frame that is read to where it is collected */
 
 static bool is_known(uint8_t opcode) {
     return opcode == ESK_ES01_PRODUCE || opcode == ESK_ES01_CONSUME || opcode == ESK_ES01_PING;
@@ -144,16 +145,25 @@ static bool skip(struct eski_es01_client *client) {
     return size > 0;
 }
 
-void eski_es01_frames_refuse(struct eski_es01_client *client, enum esk_err err, const char *text) {
+/* No bytes go to its memory any more. */
+static struct eski_es01_request *take_incoming(struct eski_es01_client *client) {
     struct eski_es01_request *request = client->incoming;
     client->incoming = NULL;
+    request->body.size += esk_connection_read_count(client->connection);
+    esk_connection_read_into(client->connection, NULL, 0);
+    return request;
+}
+
+void eski_es01_frames_refuse(struct eski_es01_client *client, enum esk_err err, const char *text) {
+    struct eski_es01_request *request = take_incoming(client);
     client->skip_bytes = request->payload_bytes - request->body.size;
     refuse(client, request->id, request->opcode, request, false, err, text);
 }
 
 /* Room for `more` bytes of the payload, doubled as they come, never beyond the frame; the budget is
- * charged for what is allocated. */
-static bool reserve(struct eski_es01_request *request, size_t more) {
+ * charged for what is allocated. false: it is not given, the frame is refused. */
+static bool reserve(struct eski_es01_client *client, struct eski_es01_request *request,
+                    size_t more) {
     struct esk_buffer *body = &request->body;
     if (body->capacity - body->size >= more) {
         return true;
@@ -165,7 +175,28 @@ static bool reserve(struct eski_es01_request *request, size_t more) {
     size_t before = body->capacity;
     body->data = esk_realloc(body->data, capacity);
     body->capacity = capacity;
-    return request->claim.is_granted || eski_es01_request_charge(request, capacity - before);
+    if (request->claim.is_granted || eski_es01_request_charge(request, capacity - before)) {
+        return true;
+    }
+    struct esk_error error;
+    eski_es01_out_of_memory(&error);
+    eski_es01_frames_refuse(client, error.code, error.text);
+    return false;
+}
+
+/* Has the rest of a large frame, of which there is some, read to where it belongs. */
+static bool read_rest(struct eski_es01_client *client, struct eski_es01_request *request) {
+    struct esk_buffer *body = &request->body;
+    if (request->payload_bytes < DIRECT_BYTES_MIN || body->size == 0) {
+        return true;
+    }
+    if (!reserve(client, request, 1)) {
+        return false;
+    }
+    size_t room = body->capacity - body->size;
+    esk_connection_read_into(client->connection, body->data + body->size,
+                             room < COLLECT_AT_ONCE_BYTES ? room : COLLECT_AT_ONCE_BYTES);
+    return true;
 }
 
 /* As soon as the topic is there, asks whether the client may: the rest need not come then. */
@@ -192,22 +223,22 @@ static bool check_beginning(struct eski_es01_client *client, struct eski_es01_re
 static bool collect(struct eski_es01_client *client) {
     struct eski_es01_request *request = client->incoming;
     struct esk_slice input = esk_connection_input(client->connection);
+    size_t direct = esk_connection_read_count(client->connection);
+    request->body.size += direct;
     size_t missing = request->payload_bytes - request->body.size;
     size_t size = input.size < missing ? input.size : missing;
     if (size) {
-        if (!reserve(request, size)) {
-            struct esk_error error;
-            eski_es01_out_of_memory(&error);
-            eski_es01_frames_refuse(client, error.code, error.text);
+        if (!reserve(client, request, size)) {
             return true;
         }
         esk_buffer_append(&request->body, input.data, size);
         esk_connection_consume(client->connection, size);
     }
     if (size < missing) {
-        return size && !check_beginning(client, request);
+        bool is_refused = (size || direct) && !check_beginning(client, request);
+        return is_refused || !read_rest(client, request);
     }
-    client->incoming = NULL;
+    (void)take_incoming(client);
     whole(client, request->id, request->opcode, esk_buffer_slice(&request->body), request);
     return true;
 }
@@ -297,9 +328,7 @@ bool eski_es01_frames_may_take(const struct eski_es01_client *client) {
 static void drop_incoming(struct eski_es01_client *client) {
     client->partial_since_ns = 0;
     if (client->incoming) {
-        struct eski_es01_request *request = client->incoming;
-        client->incoming = NULL;
-        eski_es01_request_destroy(request);
+        eski_es01_request_destroy(take_incoming(client));
     }
 }
 
