@@ -283,6 +283,56 @@ static void a_folder_whose_identity_is_lost_is_not_begun_anew(void **state) {
     start(scene);
 }
 
+static enum esk_err put(struct esk_produce *request, int32_t partition) {
+    const struct esk_produce_record record = {
+        .value = esk_slice("value", 5), .partition = partition, .sequence = ESK_SEQUENCE_NONE};
+    return esk_produce_put(request, &record);
+}
+
+static void a_produce_that_is_ended_leaves_nothing_behind(void **state) {
+    struct scene *scene = *state;
+    struct esk_produce request = {.topic = esk_slice_text("log"), .done = produced};
+    struct esk_produce_run run;
+    start(scene);
+    assert_int_equal(esk_produce_open(shard(scene, 0), &request, 0, 0), ESK_ERR_NOT_FOUND);
+    esk_produce_end(&request);
+    assert_int_equal(create(scene, "log", 3), ESK_OK);
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(esk_produce_open(shard(scene, 0), &request, 0, 0), ESK_OK);
+        for (int i = 0; i < 7; i++) {
+            assert_int_equal(put(&request, ESK_PARTITION_ANY), ESK_OK);
+        }
+        assert_int_equal(put(&request, 2), ESK_OK);
+        assert_int_equal(put(&request, 2), ESK_OK);
+        if (round == 0) {
+            assert_int_equal(put(&request, 3), ESK_ERR_NOT_FOUND);
+            esk_produce_end(&request);
+        }
+    }
+    assert_int_equal(esk_produce_seal(&request), ESK_OK);
+    assert_int_equal(request.record_count, 9);
+    operations_done = 0;
+    esk_broker_produce(shard(scene, 0), &request);
+    run_all(scene->world);
+    assert_int_equal(operations_done, 1);
+    assert_int_equal(operation_err, ESK_OK);
+    for (uint32_t i = 0; i < 7; i++) { /* the round-robin goes on from where it was */
+        assert_true(esk_produce_next_run(&request, &run));
+        assert_int_equal(run.partition, i % 3);
+        assert_int_equal(run.count, 1);
+        assert_int_equal(run.offset, i / 3);
+    }
+    assert_true(esk_produce_next_run(&request, &run));
+    assert_int_equal(run.partition, 2);
+    assert_int_equal(run.count, 2);
+    assert_int_equal(run.offset, 2);
+    assert_false(esk_produce_next_run(&request, &run));
+    esk_produce_end(&request);
+    uint64_t high_watermark;
+    assert_true(consume(scene, "log", 2, &high_watermark) > 0);
+    assert_int_equal(high_watermark, 4);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -292,6 +342,7 @@ int main(void) {
         TEST(a_deleted_topic_takes_files_and_commits_along),
         TEST(a_stop_answers_the_changes_that_it_overtakes),
         TEST(a_folder_whose_identity_is_lost_is_not_begun_anew),
+        TEST(a_produce_that_is_ended_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Produce: check everything, route each record, build one batch per partition (produce_prepare.c),
- * hand each to the shard that owns the partition, answer when all are in.
+/* Produce: once one batch per partition is built (produce_prepare.c), hand each to the shard that
+ * owns the partition, answer when all are in.
  *
  * Invariants: nothing is written unless every record passed; records of one request for one
  * partition keep their order and share one batch; small requests go out in the order of the calls,
@@ -14,62 +14,83 @@
 
 #define LOOP_RECORDS_MAX 4096       /* prepared in the loop: about 0.1 us each */
 #define LOOP_BYTES_MAX (256u << 10) /* likewise: copying and checksumming takes about 0.1 ms */
+#define RECORD_OVERHEAD_BYTES 12    /* guesses for a batch's first size: besides key and value, */
+#define OTHERS_SHARE 8              /* and the part of the whole that a further partition gets */
 
-/* --- the way there and back --- */
+/* --- the answer --- */
 
-/* The key pays for what was accepted, a duplicate too. */
-static void settle(const struct esk_produce *produce, uint64_t written) {
-    esk_quota_settle_produce(produce->caller, produce->taken_bytes, written);
-}
-
-/* Of a request that failed in part, while its records have the numbers of their parts. */
-static uint64_t written_bytes(const struct eski_produce_job *job) {
-    uint64_t bytes = 0;
-    for (uint32_t i = 0; i < job->produce->record_count; i++) {
-        const struct esk_produce_record *record = &job->produce->records[i];
-        if (job->parts[record->written_offset].err == ESK_OK) {
-            bytes += eski_record_bytes(record);
-        }
-    }
-    return bytes;
-}
-
-static void finish(struct eski_produce_job *job, enum esk_err err) {
+/* Ends a request that was sent. The key pays for what was accepted, a duplicate too. */
+static void finish(struct eski_produce_job *job, enum esk_err err, uint64_t accepted_bytes) {
     struct esk_produce *produce = job->produce;
+    esk_quota_settle_produce(produce->caller, job->bytes, accepted_bytes);
     eski_end(job->home);
-    free(job);
     produce->internal = NULL;
+    if (err != ESK_OK || job->is_array) {
+        esk_produce_end(produce);
+    }
     produce->done(produce, err);
 }
 
 void eski_produce_refuse(struct eski_produce_job *job, enum esk_err err) {
-    for (uint32_t i = 0; i < job->part_count; i++) {
-        esk_block_release(job->parts[i].submit.block);
+    finish(job, err, 0);
+}
+
+bool esk_produce_next_run(struct esk_produce *produce, struct esk_produce_run *run) {
+    struct eski_produce_job *job = produce->job;
+    if (job == NULL || job->told_count == job->record_count) {
+        return false;
     }
-    settle(job->produce, 0);
-    finish(job, err);
+    uint32_t first = job->told_count;
+    uint32_t place = eski_produce_place(job, first);
+    struct eski_produce_part *part = &job->parts[place];
+    if (part->sequenced != NULL) {
+        eski_sequenced_tell(part, run);
+        job->told_count++;
+        return true;
+    }
+    uint32_t end = job->places == NULL ? job->record_count : first + 1;
+    while (end < job->record_count && job->places[end] == place) {
+        end++;
+    }
+    *run = (struct esk_produce_run){
+        .partition = part->partition, .count = end - first, .offset = part->next};
+    part->next += run->count;
+    job->told_count = end;
+    return true;
+}
+
+/* Into the records of an array. */
+static void tell(struct esk_produce *produce) {
+    struct esk_produce_run run;
+    struct esk_produce_record *record = produce->records;
+    while (esk_produce_next_run(produce, &run)) {
+        for (uint32_t i = 0; i < run.count; i++, record++) {
+            record->written_partition = run.partition;
+            record->written_offset = run.offset + i;
+            record->duplicate = run.duplicate;
+        }
+    }
 }
 
 static void answer(struct eski_produce_job *job) {
     struct esk_produce *produce = job->produce;
     enum esk_err err = ESK_OK;
-    for (uint32_t i = 0; i < job->part_count && err == ESK_OK; i++) {
-        job->parts[i].next_offset = job->parts[i].submit.base_offset;
-        err = job->parts[i].err;
+    uint64_t accepted_bytes = 0;
+    for (uint32_t i = 0; i < job->part_count; i++) {
+        struct eski_produce_part *part = &job->parts[i];
+        part->next = job->sequenced != NULL ? 0 : part->submit.base_offset;
+        accepted_bytes += part->err == ESK_OK ? part->bytes : 0;
+        err = err == ESK_OK ? part->err : err;
     }
-    settle(produce, err == ESK_OK ? produce->taken_bytes : written_bytes(job));
     if (err != ESK_OK) {
         eski_explain(err, &produce->error);
-    } else if (job->sequenced != NULL) {
-        eski_sequenced_fill(job);
-    } else {
-        for (uint32_t i = 0; i < produce->record_count; i++) {
-            struct esk_produce_record *record = &produce->records[i];
-            record->written_offset = job->parts[record->written_offset].next_offset++;
-        }
+    } else if (job->is_array) {
+        tell(produce);
     }
-    finish(job, err);
+    finish(job, err, accepted_bytes);
 }
+
+/* --- the way there and back --- */
 
 static void part_back(struct esk_mail *mail) {
     struct eski_produce_job *job = ESK_CONTAINER(mail, struct eski_produce_part, mail)->job;
@@ -99,7 +120,6 @@ static void part_run(struct esk_mail *mail) {
         esk_shard_find(part->owner->log, part->job->first_group + part->partition);
     part->submit.done = eski_produce_part_written;
     if (partition == NULL) { /* deleted since it was routed */
-        esk_block_release(part->submit.block);
         eski_post(part->owner, mail, eski_produce_part_fail);
         return;
     }
@@ -107,6 +127,7 @@ static void part_run(struct esk_mail *mail) {
 }
 
 static void send(struct eski_produce_job *job) {
+    job->is_sent = true;
     if (job->sequenced != NULL) {
         eski_sequenced_start(job);
         return;
@@ -129,26 +150,34 @@ struct preparation {
     struct esk_mail mail;
     struct esk_broker_shard *home;
     struct esk_produce *produce;
-    struct eski_produce_target target;
-    struct eski_produce_job *job;
     enum esk_err err;
 };
+
+/* Sealed. Sends what there is to send; else *err is the answer. */
+static bool sent(struct esk_broker_shard *shard, struct esk_produce *produce, enum esk_err *err) {
+    const struct eski_produce_job *job = produce->job;
+    if (*err == ESK_OK && job->record_count > 0 && produce->caller != NULL &&
+        produce->caller->key != NULL) {
+        *err = esk_quota_take_produce(produce->caller, job->bytes,
+                                      esk_monotonic_ns(shard->broker->options.platform),
+                                      &produce->retry_after_s, &produce->error);
+    }
+    if (*err != ESK_OK || job->record_count == 0) {
+        esk_produce_end(produce);
+        return false;
+    }
+    send(produce->job);
+    return true;
+}
 
 static void prepared(struct esk_mail *mail) {
     struct preparation *preparation = ESK_CONTAINER(mail, struct preparation, mail);
     struct esk_broker_shard *home = preparation->home;
     struct esk_produce *produce = preparation->produce;
-    struct eski_produce_job *job = preparation->job;
     enum esk_err err = preparation->err;
-    if (preparation->target.cursor != NULL) {
-        esk_topic_cursor_release(preparation->target.cursor);
-    }
     free(preparation);
     produce->internal = NULL;
-    if (job != NULL) {
-        send(job);
-    } else {
-        settle(produce, 0);
+    if (produce->job == NULL || !sent(home, produce, &err)) {
         eski_end(home);
         produce->done(produce, err);
     }
@@ -156,8 +185,7 @@ static void prepared(struct esk_mail *mail) {
 
 static void prepare_run(struct esk_mail *mail) {
     struct preparation *preparation = ESK_CONTAINER(mail, struct preparation, mail);
-    preparation->err = eski_produce_prepare(preparation->home, preparation->produce,
-                                            &preparation->target, &preparation->job);
+    preparation->err = eski_produce_put_array(preparation->produce);
     eski_post(preparation->home, mail, prepared);
 }
 
@@ -177,42 +205,45 @@ static void answer_later(struct esk_broker_shard *shard, struct esk_produce *pro
     eski_post(shard, &preparation->mail, prepared);
 }
 
-/* Whether preparing the request would keep the loop too long. */
-static bool is_large(const struct esk_produce *produce) {
+/* Bytes of the keys and values of an array. */
+static uint64_t bytes_of(const struct esk_produce *produce) {
     uint64_t bytes = 0;
-    if (produce->record_count > LOOP_RECORDS_MAX) {
-        return true;
-    }
     for (uint32_t i = 0; i < produce->record_count; i++) {
         bytes += produce->records[i].key.size + produce->records[i].value.size;
     }
-    return bytes > LOOP_BYTES_MAX;
+    return bytes;
+}
+
+/* Opens an array's produce and puts its records, or has a helper do it: then ESK_ERR_AGAIN. */
+static enum esk_err prepare(struct esk_broker_shard *shard, struct esk_produce *produce) {
+    uint64_t bytes = bytes_of(produce);
+    size_t guess = (size_t)bytes + (size_t)produce->record_count * RECORD_OVERHEAD_BYTES;
+    enum esk_err err = esk_produce_open(shard, produce, guess, guess / OTHERS_SHARE);
+    if (err != ESK_OK) {
+        return err;
+    }
+    produce->job->is_array = true;
+    /* Would the loop take too long? */
+    if (produce->record_count > LOOP_RECORDS_MAX || bytes > LOOP_BYTES_MAX) {
+        struct preparation *preparation = preparation_create(shard, produce);
+        preparation->mail.run = prepare_run;
+        esk_post(shard->broker->helpers, &preparation->mail);
+        return ESK_ERR_AGAIN;
+    }
+    return eski_produce_put_array(produce);
 }
 
 void esk_broker_produce(struct esk_broker_shard *shard, struct esk_produce *produce) {
+    enum esk_err err = ESK_OK;
     produce->internal = NULL;
-    produce->taken_bytes = 0;
     eski_begin(shard);
-    const struct esk_topic *topic = eski_serving_topic(shard, produce->topic);
-    if (topic == NULL) {
-        answer_later(shard, produce, eski_unknown_topic(produce->topic, &produce->error));
+    if (produce->job == NULL) {
+        err = prepare(shard, produce);
+    }
+    if (err == ESK_ERR_AGAIN) {
         return;
     }
-    const struct eski_produce_target target = {topic->first_group, topic->partition_count,
-                                               topic->config.partitioner, topic->cursor};
-    if (is_large(produce)) {
-        struct preparation *preparation = preparation_create(shard, produce);
-        preparation->target = target;
-        esk_topic_cursor_retain(target.cursor);
-        preparation->mail.run = prepare_run;
-        esk_post(shard->broker->helpers, &preparation->mail);
-        return;
-    }
-    struct eski_produce_job *job;
-    enum esk_err err = eski_produce_prepare(shard, produce, &target, &job);
-    if (job == NULL) {
+    if (produce->job == NULL || !sent(shard, produce, &err)) {
         answer_later(shard, produce, err);
-        return;
     }
-    send(job);
 }

@@ -10,29 +10,56 @@
 struct eski_produce_job;
 struct eski_sequenced;
 
-/* One partition's batch. */
+/* One partition's batch. It has its place, and these fields their values, from the seal on; while
+ * records are put there are only partition, bytes and builder. */
 struct eski_produce_part {
     struct esk_mail mail;
     struct eski_produce_job *job;
     struct esk_broker_shard *owner;
     uint32_t partition;
     uint32_t record_count;
-    uint64_t size_hint;
+    uint64_t bytes; /* of its records, as quotas count */
     struct esk_batch_builder builder;
     struct esk_submit submit;
-    uint64_t next_offset; /* while the answer is made */
+    struct eski_sequenced_part *sequenced; /* NULL without a producer_id */
+    uint64_t next;                         /* while the answer is read: offset, or item */
     enum esk_err err;
 };
 
 struct eski_produce_job {
     struct esk_broker_shard *home;
     struct esk_produce *produce;
+    /* What a request needs to know of its topic; survives the topic's deletion. */
     uint64_t first_group;
+    uint32_t partition_count;
+    enum esk_partitioner partitioner;
+    struct esk_topic_cursor *cursor; /* a reference */
+
+    bool is_array;         /* the request's records tell where they went */
+    bool is_sent;          /* the round-robin has moved */
+    uint32_t record_count; /* put so far */
+    uint32_t routed_count; /* of these, by the round-robin */
+    uint64_t bytes;        /* of these, as quotas count */
+    size_t guess_bytes;    /* of the next part's batch */
+    size_t other_bytes;    /* and of those behind it */
+    uint32_t last;         /* part of the record before */
     uint32_t part_count;
-    uint32_t waiting;
-    struct eski_sequenced *sequenced; /* with a producer_id; else NULL */
-    struct eski_produce_part parts[];
+    uint32_t part_capacity;
+    struct eski_produce_part *parts; /* `first`, or many */
+    struct eski_produce_part first;
+    uint32_t *slots;  /* by partition: number of its part, and one; with several parts */
+    uint32_t *places; /* by record: its part; NULL: there is one part */
+    uint32_t place_capacity;
+    int64_t *sequences; /* by record; NULL without a producer_id */
+    uint32_t sequence_capacity;
+    uint32_t waiting;                 /* parts that are being written */
+    uint32_t told_count;              /* records that the answer has told of */
+    struct eski_sequenced *sequenced; /* with a producer_id, when sealed; else NULL */
 };
+
+static inline uint32_t eski_produce_place(const struct eski_produce_job *job, uint32_t record) {
+    return job->places != NULL ? job->places[record] : 0;
+}
 
 /* The records of one part of a request with a producer_id. */
 struct eski_sequenced_part {
@@ -58,23 +85,8 @@ struct eski_sequenced {
     bool told;                     /* its text is in produce->error */
 };
 
-/* What a request needs to know of its topic; survives the topic's deletion. */
-struct eski_produce_target {
-    uint64_t first_group;
-    uint32_t partition_count;
-    enum esk_partitioner partitioner;
-    struct esk_topic_cursor *cursor; /* a reference */
-};
-
-/* Key, value and headers: what limits and quotas count. */
-uint64_t eski_record_bytes(const struct esk_produce_record *record);
-/* Checks every record, routes it, builds the batches. Any thread, while the request is left alone.
- * *job is NULL for a request without records. ESK_ERR_INVALID, _NOT_FOUND, _TOO_LARGE with a text
- * in produce->error: nothing was made and the round-robin did not move. What it took of the quota
- * is settled by produce.c. */
-enum esk_err eski_produce_prepare(struct esk_broker_shard *home, struct esk_produce *produce,
-                                  const struct eski_produce_target *target,
-                                  struct eski_produce_job **job);
+/* Puts all of the request's array, and seals. Any thread. */
+enum esk_err eski_produce_put_array(struct esk_produce *produce);
 
 /* produce.c: the part's result, in its owner's loop; not from inside another part's call. */
 void eski_produce_part_fail(struct esk_mail *mail);
@@ -84,13 +96,11 @@ void eski_produce_refuse(struct eski_produce_job *job, enum esk_err err);
 
 /* --- produce_sequences.c --- */
 
-/* Behind the parts of a job: their records and sequences. Any thread. */
-size_t eski_sequenced_bytes(const struct esk_produce *produce, uint32_t part_count);
-void eski_sequenced_init(struct eski_produce_job *job); /* when the parts are counted */
+void eski_sequenced_init(struct eski_produce_job *job); /* when it is sealed. Any thread. */
 /* Resolves the name, takes the turns, judges, and submits what is new or answers. Home's loop. */
 void eski_sequenced_start(struct eski_produce_job *job);
-/* Where the job's records went, when all its parts were written. */
-void eski_sequenced_fill(struct eski_produce_job *job);
+/* Where the next record of the part went, when all parts were written. */
+void eski_sequenced_tell(struct eski_produce_part *part, struct esk_produce_run *run);
 
 /* --- produce_filter.c --- */
 

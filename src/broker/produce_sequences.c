@@ -23,14 +23,11 @@ static int compare_parts(const void *a, const void *b) {
     return left->partition < right->partition ? -1 : left->partition > right->partition;
 }
 
-size_t eski_sequenced_bytes(const struct esk_produce *produce, uint32_t part_count) {
-    return sizeof(struct eski_sequenced) + part_count * sizeof(struct eski_sequenced_part) +
-           produce->record_count * sizeof(struct esk_sequence);
-}
-
 void eski_sequenced_init(struct eski_produce_job *job) {
-    const struct esk_produce *produce = job->produce;
-    struct eski_sequenced *made = (struct eski_sequenced *)(void *)(job->parts + job->part_count);
+    size_t bytes = sizeof(struct eski_sequenced) +
+                   job->part_count * sizeof(struct eski_sequenced_part) +
+                   job->record_count * sizeof(struct esk_sequence);
+    struct eski_sequenced *made = esk_alloc_zeroed(1, bytes);
     job->sequenced = made;
     made->job = job;
     made->parts = (struct eski_sequenced_part *)(made + 1);
@@ -41,28 +38,26 @@ void eski_sequenced_init(struct eski_produce_job *job) {
         made->parts[i].sequences.items = items;
         items += job->parts[i].record_count;
     }
-    for (uint32_t i = 0; i < produce->record_count; i++) {
-        struct esk_sequences *sequences =
-            &made->parts[produce->records[i].written_offset].sequences;
+    for (uint32_t i = 0; i < job->record_count; i++) {
+        struct esk_sequences *sequences = &made->parts[eski_produce_place(job, i)].sequences;
         sequences->items[sequences->count++] =
-            (struct esk_sequence){.sequence = produce->records[i].sequence, .record = i};
+            (struct esk_sequence){.sequence = job->sequences[i], .record = i};
     }
     if (job->part_count > 1) {
         qsort(made->parts, job->part_count, sizeof(made->parts[0]), compare_parts);
     }
+    for (uint32_t i = 0; i < job->part_count; i++) {
+        made->parts[i].part->sequenced = &made->parts[i];
+    }
 }
 
-void eski_sequenced_fill(struct eski_produce_job *job) {
-    for (uint32_t i = 0; i < job->part_count; i++) {
-        const struct eski_sequenced_part *part = &job->sequenced->parts[i];
-        for (uint32_t r = 0; r < part->sequences.count; r++) {
-            const struct esk_sequence *item = &part->sequences.items[r];
-            struct esk_produce_record *record = &job->produce->records[item->record];
-            record->written_offset =
-                item->offset + (item->here ? part->part->submit.base_offset : 0);
-            record->duplicate = item->duplicate;
-        }
-    }
+void eski_sequenced_tell(struct eski_produce_part *part, struct esk_produce_run *run) {
+    const struct esk_sequence *item = &part->sequenced->sequences.items[part->next++];
+    *run = (struct esk_produce_run){.partition = part->partition,
+                                    .count = 1,
+                                    .offset =
+                                        item->offset + (item->here ? part->submit.base_offset : 0),
+                                    .duplicate = item->duplicate};
 }
 
 /* --- what does not fit --- */
@@ -152,7 +147,6 @@ static void submit_run(struct esk_mail *mail) {
     struct esk_sequences *sequences = &sequenced->sequences;
     if (esk_sequences_are_void(sequences)) {
         esk_sequences_release(sequences);
-        esk_block_release(part->submit.block);
         eski_post(part->owner, &part->mail, eski_produce_part_fail);
         return;
     }

@@ -320,7 +320,6 @@ static void free_pool(struct eski_es01_shard *shard) {
         esk_buffer_fini(&shard->pool->body);
         esk_buffer_fini(&shard->pool->plain);
         esk_buffer_fini(&shard->pool->text);
-        esk_arena_fini(&shard->pool->arena);
         free(shard->pool);
         shard->pool = next;
     }

@@ -15,22 +15,28 @@ static uint8_t *encode_text(struct eski_es01_request *request, uint8_t *at, cons
 
 /* --- results of a produce --- */
 
-static uint8_t *encode_results(struct eski_es01_request *request, uint8_t *at, const uint8_t *end) {
-    const struct esk_produce *produce = &request->produce;
-    uint64_t next = 0;
-    if (request->written_bytes == 0) {
-        esk_store_u32(at, produce->record_count);
-        at += 4;
-    } else {
-        next = (request->written_bytes - 4) / ESK_ES01_RESULT_BYTES;
-    }
-    for (; next < produce->record_count && end - at >= ESK_ES01_RESULT_BYTES; next++) {
-        const struct esk_produce_record *record = &produce->records[next];
-        const struct esk_es01_result result = {record->written_partition, record->written_offset,
-                                               record->duplicate};
-        at = esk_es01_result_write(at, &result);
+uint8_t *eski_es01_results_write(struct esk_produce *produce, struct esk_produce_run *run,
+                                 uint8_t *at, const uint8_t *end) {
+    while (end - at >= ESK_ES01_RESULT_BYTES &&
+           (run->count > 0 || esk_produce_next_run(produce, run))) {
+        size_t room = (size_t)(end - at) / ESK_ES01_RESULT_BYTES;
+        uint32_t count = run->count < room ? run->count : (uint32_t)room;
+        struct esk_es01_result result = {run->partition, run->offset, run->duplicate};
+        for (uint32_t i = 0; i < count; i++, result.offset++) {
+            at = esk_es01_result_write(at, &result);
+        }
+        run->offset += count;
+        run->count -= count;
     }
     return at;
+}
+
+static uint8_t *encode_results(struct eski_es01_request *request, uint8_t *at, const uint8_t *end) {
+    if (request->written_bytes == 0) {
+        esk_store_u32(at, request->produce.record_count);
+        at += 4;
+    }
+    return eski_es01_results_write(&request->produce, &request->run, at, end);
 }
 
 /* --- records of a consume --- */

@@ -88,6 +88,18 @@ void eski_es01_produce(struct eski_es01_client *client, uint32_t id, struct esk_
                        struct eski_es01_request *request);
 /* The same, of which shard->inflated has only the beginning; request->packed is the rest. */
 void eski_es01_produce_packed(struct eski_es01_request *request);
+/* esk_produce_put of a record as it was sent, whose sequence is none or not negative. Inline, so
+ * that what was read of it stays in registers. */
+static inline enum esk_err eski_es01_put(struct esk_produce *produce,
+                                         const struct esk_es01_record *sent) {
+    const struct esk_produce_record record = {
+        .key = sent->key,
+        .value = sent->value,
+        .partition = sent->partition,
+        .sequence = sent->sequence == ESK_ES01_SEQUENCE_NONE ? ESK_SEQUENCE_NONE : sent->sequence,
+    };
+    return esk_produce_put(produce, &record);
+}
 
 /* --- ping.c --- */
 
@@ -120,6 +132,12 @@ void eski_es01_consume_waiting(struct eski_es01_client *client);
  * is_packed: the payload goes out as it is, also to a client that talks gzip. */
 void eski_es01_answer(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
                       struct esk_slice payload, bool is_packed, uint64_t started_ns);
+/* Where the payload of a small answer may be written, all of it before the _end; NULL: it has to go
+ * by eski_es01_answer. */
+uint8_t *eski_es01_answer_begin(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
+                                size_t size);
+void eski_es01_answer_end(struct eski_es01_client *client, uint8_t opcode, size_t size,
+                          uint64_t started_ns);
 void eski_es01_answer_error(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
                             enum esk_err err, const char *text);
 /* The answer of a request: kind and answer_bytes are set. It is gone, sooner or later. */
@@ -140,6 +158,10 @@ void eski_es01_count(struct eski_es01_shard *shard, uint8_t opcode, bool is_erro
 /* Writes the next bytes of the answer's payload from `at` on, up to `end`; returns how far it came.
  * At least ESK_ES01_RESULT_BYTES of room. */
 uint8_t *eski_es01_encode(struct eski_es01_request *request, uint8_t *at, uint8_t *end);
+/* Writes the produce's next results, of which *run is left over from the last call; at first its
+ * count is 0. Returns how far it came. */
+uint8_t *eski_es01_results_write(struct esk_produce *produce, struct esk_produce_run *run,
+                                 uint8_t *at, const uint8_t *end);
 /* Looks at all records of the consume for head and size of its answer. */
 enum esk_err eski_es01_measure(struct eski_es01_request *request, struct esk_error *error);
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 
 #define POOL_MAX 16
+#define CHARGE_BYTES 4096
 
 /* --- memory --- */
 
@@ -26,20 +27,18 @@ static struct eski_es01_merge *take(struct eski_es01_shard *shard) {
     }
     merge = esk_alloc_zeroed(1, sizeof *merge);
     merge->shard = shard;
-    merge->data = esk_alloc(ESKI_ES01_MERGE_BYTES_MAX);
     esk_list_init(&merge->link);
     return merge;
 }
 
 static void free_merge(struct eski_es01_merge *merge) {
-    free(merge->data);
     free(merge->frames);
-    free(merge->produce.records);
     free(merge);
 }
 
 static void give(struct eski_es01_merge *merge) {
     struct eski_es01_shard *shard = merge->shard;
+    esk_produce_end(&merge->produce);
     esk_broker_memory_give(shard->broker, merge->charged_bytes);
     esk_caller_release(&merge->caller);
     if (shard->merge_pool_count == POOL_MAX) {
@@ -47,8 +46,9 @@ static void give(struct eski_es01_merge *merge) {
         return;
     }
     merge->charged_bytes = 0;
+    merge->used_bytes = 0;
     merge->frame_count = 0;
-    merge->produce.record_count = 0;
+    merge->record_count = 0;
     merge->data_bytes = 0;
     merge->next = shard->merge_pool;
     shard->merge_pool = merge;
@@ -57,39 +57,40 @@ static void give(struct eski_es01_merge *merge) {
 
 /* --- out --- */
 
-/* The answer to one frame, whose records begin at `records`. */
-static void answer(const struct eski_es01_merged *frame, const struct esk_produce_record *records) {
-    uint8_t few[4 + 16 * ESK_ES01_RESULT_BYTES];
-    uint8_t *payload = few;
+/* The answer to one frame: the next record_count results, of which *run are left over. */
+static void answer(struct eski_es01_merge *merge, const struct eski_es01_merged *frame,
+                   struct esk_produce_run *run) {
+    struct eski_es01_client *client = frame->client;
+    size_t size = 4 + (size_t)frame->record_count * ESK_ES01_RESULT_BYTES;
     uint8_t *many = NULL;
-    if (frame->record_count > 16) {
-        many = esk_alloc(4 + (size_t)frame->record_count * ESK_ES01_RESULT_BYTES);
-        payload = many;
+    uint8_t *payload = eski_es01_answer_begin(client, frame->id, ESK_ES01_PRODUCE, size);
+    bool is_begun = payload != NULL;
+    if (!is_begun) {
+        payload = many = esk_alloc(size);
     }
     esk_store_u32(payload, frame->record_count);
-    uint8_t *at = payload + 4;
-    for (uint32_t i = 0; i < frame->record_count; i++) {
-        const struct esk_es01_result result = {records[i].written_partition,
-                                               records[i].written_offset, records[i].duplicate};
-        at = esk_es01_result_write(at, &result);
+    uint8_t *end = eski_es01_results_write(&merge->produce, run, payload + 4, payload + size);
+    ESK_ASSERT(end == payload + size);
+    if (is_begun) {
+        eski_es01_answer_end(client, ESK_ES01_PRODUCE, size, frame->started_ns);
+    } else {
+        eski_es01_answer(client, frame->id, ESK_ES01_PRODUCE, esk_slice(payload, size), false,
+                         frame->started_ns);
+        free(many);
     }
-    eski_es01_answer(frame->client, frame->id, ESK_ES01_PRODUCE,
-                     esk_slice(payload, (size_t)(at - payload)), false, frame->started_ns);
-    free(many);
 }
 
 static void merged(struct esk_produce *produce, enum esk_err err) {
     struct eski_es01_merge *merge = ESK_CONTAINER(produce, struct eski_es01_merge, produce);
-    const struct esk_produce_record *records = produce->records;
+    struct esk_produce_run run = {0};
     for (uint32_t i = 0; i < merge->frame_count; i++) {
         const struct eski_es01_merged *frame = &merge->frames[i];
         if (err == ESK_OK) {
-            answer(frame, records);
+            answer(merge, frame, &run);
         } else {
             eski_es01_answer_error(frame->client, frame->id, ESK_ES01_PRODUCE, err,
                                    produce->error.text);
         }
-        records += frame->record_count;
         eski_es01_client_done(frame->client);
     }
     give(merge);
@@ -103,7 +104,11 @@ static void flush(struct eski_es01_merge *merge) {
         give(merge);
         return;
     }
+    uint32_t less = shard->merged_bytes - shard->merged_bytes / 8;
+    shard->merged_bytes = less > merge->data_bytes ? less : merge->data_bytes;
     merge->produce.done = merged;
+    enum esk_err err = esk_produce_seal(&merge->produce);
+    ESK_ASSERT(err == ESK_OK); /* without a producer */
     esk_broker_produce(shard->broker, &merge->produce);
 }
 
@@ -149,6 +154,9 @@ static struct eski_es01_merge *open_merge(struct eski_es01_shard *shard, struct 
     struct eski_es01_merge *merge = take(shard);
     memcpy(merge->topic, topic.data, topic.size); /* a topic's name: it exists */
     merge->produce.topic = esk_slice(merge->topic, topic.size);
+    size_t guess = shard->merged_bytes / view.partition_count; /* as those before */
+    enum esk_err err = esk_produce_open(shard->broker, &merge->produce, guess, guess);
+    ESK_ASSERT(err == ESK_OK);
     merge->caller = esk_caller_hold(caller);
     merge->produce.caller = &merge->caller;
     merge->partition_count = view.partition_count;
@@ -169,48 +177,60 @@ static struct eski_es01_merge *merge_with_room(struct eski_es01_client *client,
     struct eski_es01_shard *shard = client->shard;
     struct eski_es01_merge *merge = find(shard, topic, client->caller.key, false);
     if (merge && (merge->data_bytes + bytes > ESKI_ES01_MERGE_BYTES_MAX ||
-                  merge->produce.record_count + record_count > ESKI_ES01_MERGE_RECORDS_MAX)) {
+                  merge->record_count + record_count > ESKI_ES01_MERGE_RECORDS_MAX)) {
         flush(merge);
         merge = NULL;
     }
     return merge ? merge : open_merge(shard, topic, &client->caller);
 }
 
-/* Room for more records and one frame in the arrays, which grow to their bounds and stay. */
-static void grow(struct eski_es01_merge *merge, uint32_t record_count) {
-    struct esk_produce *produce = &merge->produce;
-    if (produce->record_count + record_count > merge->record_capacity) {
-        uint32_t capacity = merge->record_capacity * 2 + 64;
-        uint32_t needed = produce->record_count + record_count;
-        merge->record_capacity = capacity < needed ? needed : capacity;
-        produce->records =
-            esk_realloc(produce->records, merge->record_capacity * sizeof *produce->records);
-    }
+/* Room for one frame more; it grows to its bound and stays. */
+static void grow(struct eski_es01_merge *merge) {
     if (merge->frame_count == merge->frame_capacity) {
         merge->frame_capacity = merge->frame_capacity * 2 + 64;
         merge->frames = esk_realloc(merge->frames, merge->frame_capacity * sizeof *merge->frames);
     }
 }
 
+/* The budget is charged ahead, so that not every frame has to ask. */
+static bool charge(struct eski_es01_merge *merge, uint64_t bytes) {
+    uint64_t needed = merge->used_bytes + bytes;
+    if (needed > merge->charged_bytes) {
+        uint64_t missing = needed - merge->charged_bytes;
+        missing = missing < CHARGE_BYTES ? CHARGE_BYTES : missing;
+        if (!esk_broker_memory_take(merge->shard->broker, missing)) {
+            return false;
+        }
+        merge->charged_bytes += missing;
+    }
+    merge->used_bytes = needed;
+    return true;
+}
+
 /* Whether the records can be written for sure, as far as this shard knows. */
-static bool read_records(const struct eski_es01_merge *merge, struct esk_slice bytes,
-                         struct esk_produce_record *records, uint32_t count) {
+static bool fit(const struct eski_es01_merge *merge, struct esk_slice bytes, uint32_t count) {
     struct esk_reader reader = esk_reader(bytes);
     uint64_t limit = merge->shard->record_bytes_max;
     bool fits = true;
     for (uint32_t i = 0; i < count; i++) {
         struct esk_es01_record sent;
         esk_es01_record_read(&reader, &sent);
-        records[i] = (struct esk_produce_record){.key = sent.key,
-                                                 .value = sent.value,
-                                                 .partition = sent.partition,
-                                                 .sequence = ESK_SEQUENCE_NONE};
         fits &= sent.sequence == ESK_ES01_SEQUENCE_NONE;
         fits &= sent.partition >= ESK_ES01_PARTITION_ANY;
         fits &= sent.partition < 0 || (uint32_t)sent.partition < merge->partition_count;
         fits &= sent.key.size + sent.value.size <= limit;
     }
     return fits && !reader.failed && esk_reader_left(&reader) == 0;
+}
+
+static void put(struct eski_es01_merge *merge, struct esk_slice bytes, uint32_t count) {
+    struct esk_reader reader = esk_reader(bytes);
+    for (uint32_t i = 0; i < count; i++) {
+        struct esk_es01_record sent;
+        esk_es01_record_read(&reader, &sent);
+        enum esk_err err = eski_es01_put(&merge->produce, &sent);
+        ESK_ASSERT(err == ESK_OK); /* it fits */
+    }
 }
 
 /* Quotas judge each frame by itself. */
@@ -229,19 +249,14 @@ bool eski_es01_merge_add(struct eski_es01_client *client, uint32_t id, struct es
     if (!merge) {
         return false;
     }
-    grow(merge, record_count);
-    struct esk_produce *produce = &merge->produce;
-    uint64_t bytes = records.size + record_count * sizeof *produce->records;
-    uint8_t *copy = merge->data + merge->data_bytes;
-    memcpy(copy, records.data, records.size);
-    if (!read_records(merge, esk_slice(copy, records.size),
-                      produce->records + produce->record_count, record_count) ||
-        !esk_broker_memory_take(shard->broker, bytes)) {
+    if (!fit(merge, records, record_count) ||
+        !charge(merge, records.size + record_count * ESK_PRODUCE_RECORD_BYTES)) {
         return false; /* a merge that is empty now stays open for the next frame */
     }
-    merge->charged_bytes += bytes;
+    grow(merge);
+    put(merge, records, record_count);
     merge->data_bytes += (uint32_t)records.size;
-    produce->record_count += record_count;
+    merge->record_count += record_count;
     merge->frames[merge->frame_count++] = (struct eski_es01_merged){
         .client = client,
         .id = id,

@@ -11,6 +11,9 @@
 
 #include <inttypes.h>
 
+#define LOOP_BYTES_MAX (256u << 10) /* of a payload that the loop takes apart: about 0.1 ms */
+#define OTHERS_SHARE 8 /* of a payload: guess for the batches of all partitions but the first */
+
 static void advance(struct eski_es01_client *client, struct esk_slice topic);
 
 static struct eski_es01_request *request_of(struct esk_produce *produce) {
@@ -67,6 +70,7 @@ static void produced(struct esk_produce *produce, enum esk_err err) {
     }
     request->answer = ESKI_ES01_ANSWER_RESULTS;
     request->answer_bytes = 4 + (uint64_t)produce->record_count * ESK_ES01_RESULT_BYTES;
+    request->run.count = 0;
     eski_es01_respond(request);
 }
 
@@ -108,22 +112,15 @@ static void advance(struct eski_es01_client *client, struct esk_slice topic) {
 
 /* --- records --- */
 
-static enum esk_err read_record(struct esk_reader *reader, uint32_t number,
-                                struct esk_produce_record *record, struct esk_error *error) {
-    struct esk_es01_record sent;
-    esk_es01_record_read(reader, &sent);
-    *record = (struct esk_produce_record){.key = sent.key,
-                                          .value = sent.value,
-                                          .partition = sent.partition,
-                                          .sequence = sent.sequence};
-    if (sent.partition < ESK_ES01_PARTITION_ANY) {
+/* What a record can't have on the wire already. */
+static enum esk_err check_record(const struct esk_es01_record *sent, uint32_t number,
+                                 struct esk_error *error) {
+    if (sent->partition < ESK_ES01_PARTITION_ANY) {
         return esk_fail(error, ESK_ERR_INVALID,
                         "records[%" PRIu32 "].partition must be an integer from 0 to %d, or -1",
                         number, INT32_MAX);
     }
-    if (sent.sequence == ESK_ES01_SEQUENCE_NONE) {
-        record->sequence = ESK_SEQUENCE_NONE;
-    } else if (sent.sequence < 0) {
+    if (sent->sequence < 0 && sent->sequence != ESK_ES01_SEQUENCE_NONE) {
         return esk_fail(error, ESK_ERR_INVALID,
                         "records[%" PRIu32 "].sequence must be an integer from 0 to %" PRId64,
                         number, INT64_MAX);
@@ -131,44 +128,69 @@ static enum esk_err read_record(struct esk_reader *reader, uint32_t number,
     return ESK_OK;
 }
 
-/* The payload, which is whole and stays, to produce's fields. In the loop, or on the helper. */
-static enum esk_err read_records(struct eski_es01_request *request, struct esk_slice payload,
-                                 struct esk_error *error) {
+/* Begins the broker's produce, with a guess at the size of its payload. In the loop. */
+static enum esk_err open_produce(struct eski_es01_request *request, size_t bytes) {
     struct esk_produce *produce = &request->produce;
+    produce->topic = eski_es01_topic(request);
+    enum esk_err err =
+        esk_produce_open(request->shard->broker, produce, bytes, bytes / OTHERS_SHARE);
+    if (err != ESK_OK) {
+        request->error = produce->error;
+    }
+    return err;
+}
+
+/* The payload, which is whole, into the batches of the produce, unless there is an error already.
+ * All of it is looked at: lengths that do not fit end the connection. In the loop, or on the
+ * helper. */
+static enum esk_err read_records(struct eski_es01_request *request, struct esk_slice payload,
+                                 enum esk_err err) {
+    struct esk_produce *produce = &request->produce;
+    struct esk_error *error = &request->error;
     struct esk_es01_produce head;
     struct esk_reader reader;
-    enum esk_err err = esk_es01_produce_parse(payload, &head, &reader, error);
-    request->is_malformed = err != ESK_OK;
-    if (err != ESK_OK) {
-        return err;
+    request->is_malformed = esk_es01_produce_parse(payload, &head, &reader, error) != ESK_OK;
+    if (request->is_malformed) {
+        return ESK_ERR_INVALID;
     }
-    if (!eski_es01_request_charge(request, head.record_count * sizeof *produce->records)) {
+    if (!eski_es01_request_charge(request, head.record_count * ESK_PRODUCE_RECORD_BYTES)) {
         return eski_es01_out_of_memory(error);
     }
-    struct esk_produce_record *records =
-        esk_arena_alloc_array(&request->arena, head.record_count, sizeof *records);
-    if (!records) {
-        return eski_es01_out_of_memory(error);
-    }
+    produce->producer_id = head.producer_id;
     for (uint32_t i = 0; i < head.record_count; i++) {
-        enum esk_err wrong = read_record(&reader, i, &records[i], error);
-        err = err ? err : wrong;
+        struct esk_es01_record sent;
+        esk_es01_record_read(&reader, &sent);
+        if (err == ESK_OK && !reader.failed) {
+            err = check_record(&sent, i, error);
+        }
+        if (err == ESK_OK && !reader.failed) {
+            err = eski_es01_put(produce, &sent);
+            if (err != ESK_OK) {
+                *error = produce->error;
+            }
+        }
     }
     if (reader.failed || esk_reader_left(&reader)) {
         request->is_malformed = true;
         return esk_fail(error, ESK_ERR_INVALID,
                         "the lengths of the records do not fit the payload");
     }
-    produce->topic = eski_es01_topic(request);
-    produce->producer_id = head.producer_id;
-    produce->records = records;
-    produce->record_count = head.record_count;
+    if (err == ESK_OK) {
+        err = esk_produce_seal(produce);
+        if (err != ESK_OK) {
+            *error = produce->error;
+        }
+    }
     return err;
 }
 
 /* Read, or not: starts, or waits for its turn. */
 static void arrange(struct eski_es01_request *request, enum esk_err err) {
     struct eski_es01_client *client = request->client;
+    if (!request->produce.producer_id.data) { /* which is of the payload */
+        esk_buffer_fini(&request->body);
+        esk_buffer_fini(&request->plain);
+    }
     if (err != ESK_OK) {
         client->is_ending |= request->is_malformed;
         fail(request, err, request->error.text);
@@ -191,15 +213,14 @@ static void on_prepared(struct esk_mail *mail) {
 
 static void on_helper(struct esk_mail *mail) {
     struct eski_es01_request *request = ESK_CONTAINER(mail, struct eski_es01_request, mail);
+    enum esk_err opened = request->result;
     struct esk_slice payload = esk_buffer_slice(&request->body);
-    request->result = ESK_OK;
+    enum esk_err inflated = ESK_OK;
     if (request->inflater) {
-        request->result = eski_es01_inflate_rest(request, &request->error);
+        inflated = eski_es01_inflate_rest(request, &request->error);
         payload = esk_buffer_slice(&request->plain);
     }
-    if (request->result == ESK_OK) {
-        request->result = read_records(request, payload, &request->error);
-    }
+    request->result = inflated != ESK_OK ? inflated : read_records(request, payload, opened);
     eski_es01_request_back(request, on_prepared);
 }
 
@@ -220,6 +241,7 @@ void eski_es01_produce_packed(struct eski_es01_request *request) {
         eski_es01_fail(request, err, request->error.text);
         return;
     }
+    request->result = open_produce(request, shard->inflated.size + request->packed.size);
     eski_es01_inflate_lend(request);
     prepare_on_helper(request);
 }
@@ -230,8 +252,11 @@ void eski_es01_produce(struct eski_es01_client *client, uint32_t id, struct esk_
     struct esk_reader records;
     struct esk_error error;
     enum esk_err err = esk_es01_produce_parse(payload, &head, &records, &error);
-    if (err == ESK_OK && !head.producer_id.data && !first_held(client, head.topic) &&
-        eski_es01_merge_add(client, id, head.topic, head.record_count,
+    /* By its fields: gcc would load it with one instruction, which waits until the two stores that
+     * wrote it have left the processor: 5 % of the CPU of small frames. */
+    struct esk_slice topic = esk_slice(head.topic.data, head.topic.size);
+    if (err == ESK_OK && !head.producer_id.data && !first_held(client, topic) &&
+        eski_es01_merge_add(client, id, topic, head.record_count,
                             esk_slice(records.at, esk_reader_left(&records)))) {
         if (request) {
             eski_es01_request_destroy(request);
@@ -257,9 +282,13 @@ void eski_es01_produce(struct eski_es01_client *client, uint32_t id, struct esk_
     if (err != ESK_OK) {
         client->is_ending |= request->is_malformed;
         eski_es01_fail(request, err, error.text);
-    } else if (head.record_count > ESKI_ES01_LOOP_RECORDS_MAX) {
+        return;
+    }
+    err = open_produce(request, payload.size);
+    if (head.record_count > ESKI_ES01_LOOP_RECORDS_MAX || payload.size > LOOP_BYTES_MAX) {
+        request->result = err;
         prepare_on_helper(request);
     } else {
-        arrange(request, read_records(request, payload, &request->error));
+        arrange(request, read_records(request, payload, err));
     }
 }

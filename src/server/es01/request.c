@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A request's memory and its way to the helper and back. Requests are reused by their shard; each
- * keeps the first chunk of its arena. */
+ * keeps small buffers. */
 #include "server/es01/es01_private.h"
 
 #include "base/assert.h"
@@ -25,7 +25,6 @@ struct eski_es01_request *eski_es01_request_create(struct eski_es01_client *clie
         shard->pool_count--;
     } else {
         request = esk_alloc_zeroed(1, sizeof *request);
-        esk_arena_init(&request->arena, ESKI_ES01_ARENA_BYTES_MAX);
         esk_buffer_init(&request->body);
         esk_buffer_init(&request->plain);
         esk_buffer_init(&request->text);
@@ -52,7 +51,6 @@ static void fini(struct eski_es01_request *request) {
     esk_buffer_fini(&request->body);
     esk_buffer_fini(&request->plain);
     esk_buffer_fini(&request->text);
-    esk_arena_fini(&request->arena);
 }
 
 /* Into the pool, all but its memory forgotten. */
@@ -61,22 +59,14 @@ static void recycle(struct eski_es01_request *request) {
     forget(&request->body);
     forget(&request->plain);
     forget(&request->text);
-    esk_arena_reset(&request->arena);
     struct eski_es01_request empty = {.shard = shard,
                                       .body = request->body,
                                       .plain = request->plain,
                                       .text = request->text,
-                                      .arena = request->arena,
                                       .next = shard->pool};
     *request = empty;
     shard->pool = request;
     shard->pool_count++;
-}
-
-static void on_discarded(struct esk_mail *mail) {
-    struct eski_es01_request *request = ESK_CONTAINER(mail, struct eski_es01_request, mail);
-    fini(request);
-    free(request);
 }
 
 void eski_es01_request_destroy(struct eski_es01_request *request) {
@@ -88,16 +78,15 @@ void eski_es01_request_destroy(struct eski_es01_request *request) {
         esk_consume_walk_end(&request->walk);
         esk_consume_fini(&request->consume);
         client->read_bytes -= request->read_bytes;
+    } else if (request->opcode == ESK_ES01_PRODUCE) {
+        esk_produce_end(&request->produce);
     }
     esk_es01_inflater_destroy(request->inflater);
     if (request->charged_bytes) {
         esk_broker_memory_give(shard->broker, request->charged_bytes);
     }
     esk_broker_memory_settle(shard->broker, &request->claim);
-    if (request->arena.bytes > (1 << 20)) { /* giving back many MiB takes long */
-        request->mail.run = on_discarded;
-        esk_post(shard->es01->helper, &request->mail);
-    } else if (shard->pool_count < POOL_MAX) {
+    if (shard->pool_count < POOL_MAX) {
         recycle(request);
     } else {
         fini(request);

@@ -21,15 +21,14 @@
 #define ESKI_ES01_UNCLAIMED_BYTES_MAX (64 * 1024)
 /* Larger produces are written on their own: merging them would gain nothing. */
 #define ESKI_ES01_MERGED_FRAME_BYTES_MAX (16 * 1024)
-#define ESKI_ES01_MERGE_BYTES_MAX (64 * 1024)
-#define ESKI_ES01_MERGE_RECORDS_MAX 1024
-#define ESKI_ES01_MERGES_MAX 8 /* open at once in a shard */
+#define ESKI_ES01_MERGE_BYTES_MAX (128 * 1024)
+#define ESKI_ES01_MERGE_RECORDS_MAX 2048 /* answered in one turn: about 0.2 ms */
+#define ESKI_ES01_MERGES_MAX 8           /* open at once in a shard */
 /* What the loop inflates or deflates itself; more goes to the helper (about 0.1 ms each). */
 #define ESKI_ES01_INFLATE_BYTES_MAX (32 * 1024)
 #define ESKI_ES01_DEFLATE_BYTES_MAX (4 * 1024)
 #define ESKI_ES01_LOOP_RECORDS_MAX 4096 /* of a produce that the loop takes apart itself */
-#define ESKI_ES01_ARENA_BYTES_MAX ((size_t)1 << 30) /* a request's; its budget ends it before */
-#define ESKI_ES01_FRAMES_PER_TURN 64                /* of one connection */
+#define ESKI_ES01_FRAMES_PER_TURN 64    /* of one connection */
 
 enum eski_es01_operation {
     ESKI_ES01_OPERATION_PRODUCE,
@@ -79,9 +78,8 @@ struct eski_es01_request {
         plain; /* what is inflated of it; the payload itself without gzip stays there */
     struct esk_slice packed; /* of body: not inflated yet */
     struct esk_es01_inflater *inflater;
-    struct esk_arena arena; /* the records */
-    enum esk_err result;    /* of the helper's work */
-    bool is_malformed;      /* the error ends the connection */
+    enum esk_err result; /* of the helper's work, or before it: of opening the produce */
+    bool is_malformed;   /* the error ends the connection */
     struct esk_error error;
 
     /* The answer. */
@@ -90,9 +88,10 @@ struct eski_es01_request {
     bool is_packed;     /* answer_bytes are gzip already, or stay as they are */
     bool is_to_measure; /* by the helper */
     bool is_head_sent;
-    uint64_t answer_bytes;  /* of its payload */
-    uint64_t written_bytes; /* of these */
-    struct esk_buffer text; /* ANSWER_BYTES */
+    uint64_t answer_bytes;      /* of its payload */
+    uint64_t written_bytes;     /* of these */
+    struct esk_produce_run run; /* ANSWER_RESULTS: what is left of it is next */
+    struct esk_buffer text;     /* ANSWER_BYTES */
     struct esk_es01_fetched fetched;
     uint64_t record_bytes; /* of these, as quotas count them */
     struct esk_consume_walk walk;
@@ -115,7 +114,8 @@ struct eski_es01_merge {
     struct esk_caller caller; /* held while the merge is in use */
     uint8_t topic[ESK_TOPIC_NAME_BYTES_MAX];
     uint32_t partition_count;
-    uint64_t charged_bytes;
+    uint64_t charged_bytes; /* taken from the broker's budget, */
+    uint64_t used_bytes;    /* and what of it there was a need for */
     uint32_t frame_count;
     uint32_t frame_capacity;
     struct eski_es01_merged {
@@ -124,9 +124,8 @@ struct eski_es01_merge {
         uint32_t record_count;
         uint64_t started_ns;
     } * frames;
-    uint32_t record_capacity;
-    uint32_t data_bytes;
-    uint8_t *data; /* ESKI_ES01_MERGE_BYTES_MAX: the payloads, from their records on */
+    uint32_t record_count;
+    uint32_t data_bytes; /* of the payloads, from their records on */
 };
 
 struct eski_es01_client {
@@ -163,6 +162,7 @@ struct eski_es01_shard {
     uint32_t merge_count;
     struct eski_es01_merge *merge_pool;
     uint32_t merge_pool_count;
+    uint32_t merged_bytes; /* what the payloads of merges have lately */
     struct esk_mail flush; /* to oneself, posted while there are open merges */
     bool is_flush_posted;
     struct esk_es01_inflater *inflater; /* NULL: lent to a request */
