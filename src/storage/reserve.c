@@ -142,7 +142,7 @@ static enum esk_err grow(struct esk_reserve *reserve, uint64_t more, struct esk_
             }
             esk_file_close(file);
             atomic_store(&reserve->limit, reserve->allocated);
-            atomic_store(&reserve->refused, true);
+            atomic_store(&reserve->refused, err == ESK_ERR_NO_SPACE); /* others end the broker */
             return err;
         }
         esk_file_close(file);

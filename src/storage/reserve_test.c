@@ -90,6 +90,14 @@ static void nothing_is_admitted_without_a_file_once_growing_failed(void **state)
     assert_int_equal(esk_reserve_take(world->reserve, 1), ESK_ERR_NO_SPACE);
 }
 
+/* Such a failure ends the broker: nobody is told that the disk is full meanwhile. */
+static void only_a_full_disk_is_called_full(void **state) {
+    struct world *world = *state;
+    fake_disk_fail(&world->disk, 1, FAKE_OTHER, ESK_ERR_IO);
+    assert_int_equal(esk_reserve_grow(world->reserve, 0, NULL), ESK_ERR_IO);
+    assert_int_equal(esk_reserve_take(world->reserve, 1), ESK_ERR_AGAIN);
+}
+
 static void spending_frees_the_blocks_and_admits_nothing_more(void **state) {
     struct world *world = *state;
     assert_int_equal(esk_reserve_grow(world->reserve, 3 * STEP, NULL), ESK_OK);
@@ -235,6 +243,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_full_disk_refuses_until_growing_works_again, start, stop),
         cmocka_unit_test_setup_teardown(nothing_is_admitted_without_a_file_once_growing_failed,
                                         start, stop),
+        cmocka_unit_test_setup_teardown(only_a_full_disk_is_called_full, start, stop),
         cmocka_unit_test_setup_teardown(spending_frees_the_blocks_and_admits_nothing_more, start,
                                         stop),
         cmocka_unit_test_setup_teardown(what_an_earlier_run_left_is_used_or_spent, start, stop),
