@@ -2,7 +2,7 @@
 /* What a program without a broker reaches on this machine with ES01's frames: the ceiling that the
  * ES01 door is measured against.
  *
- *   bench_es01_bare direct|sync|twice|fetch ADDR:PORT FOLDER [THREADS] [RECORD_BYTES]
+ *   bench_es01_bare direct|sync|twice|fetch|copy ADDR:PORT FOLDER [THREADS] [RECORD_BYTES]
  *
  * direct  appends the frames that arrive to a pre-written file, O_DIRECT|O_DSYNC, two writes in
  *         flight a thread, and answers each after its write
@@ -11,6 +11,8 @@
  *         deleted, as segments are
  * fetch   answers each consume frame with max_bytes of records from a file, by sendfile; one frame
  *         at a time on a connection
+ * copy    the same, but reads the records into memory and sends them from there, as a program must
+ *         that looks at what it sends
  *
  * Prints "listening ADDR:PORT". Nothing is parsed beyond lengths, request ids and counts, nothing
  * is checked, no record gets a real offset. Ends with SIGTERM; FOLDER is the caller's to remove. */
@@ -38,9 +40,10 @@
 #define BEHIND_BYTES (64u << 20) /* written to the journal and not to a segment yet */
 #define SEGMENTS_KEPT 4
 #define BLOCK 4096
+#define COPY_BYTES (256u << 10) /* at once: they stay in the cache */
 #define SLOTS 2
 
-enum mode { DIRECT, SYNC, TWICE, FETCH };
+enum mode { DIRECT, SYNC, TWICE, FETCH, COPY };
 
 static enum mode mode;
 static const char *folder;
@@ -56,7 +59,7 @@ struct connection {
     size_t input_size, input_capacity;
     uint8_t *output;
     size_t output_size, output_sent, output_capacity;
-    size_t file_left; /* fetch: of the file, behind `output` */
+    size_t file_left; /* fetch, copy: of the file, behind `output` */
 };
 
 struct answer {
@@ -277,6 +280,17 @@ static void mark(struct thread *thread, struct connection *connection) {
 
 static int records_fd = -1;
 
+static ssize_t send_records(int fd, size_t left) {
+    /* The records lie in the file as often as the largest answer needs. */
+    off_t from = (off_t)(GATHER_BYTES - left);
+    if (mode == FETCH) {
+        return sendfile(fd, records_fd, &from, left);
+    }
+    static _Thread_local uint8_t bytes[COPY_BYTES];
+    ssize_t got = pread(records_fd, bytes, left < COPY_BYTES ? left : COPY_BYTES, from);
+    return got <= 0 ? got : send(fd, bytes, (size_t)got, MSG_NOSIGNAL);
+}
+
 /* false: the client is gone. */
 static bool flush(struct connection *connection) {
     while (connection->output_sent < connection->output_size) {
@@ -290,10 +304,7 @@ static bool flush(struct connection *connection) {
     }
     connection->output_size = connection->output_sent = 0;
     while (connection->file_left > 0) {
-        off_t from = 0;
-        /* The records lie in the file as often as the largest answer needs. */
-        from = (off_t)(GATHER_BYTES - connection->file_left);
-        ssize_t sent = sendfile(connection->fd, records_fd, &from, connection->file_left);
+        ssize_t sent = send_records(connection->fd, connection->file_left);
         if (sent <= 0) {
             return sent < 0 && errno == EAGAIN;
         }
@@ -560,7 +571,7 @@ static void start_thread(struct thread *thread, int number) {
     thread->gather.bytes = allocate(GATHER_BYTES + BLOCK);
     pthread_mutex_init(&thread->mutex, NULL);
     pthread_cond_init(&thread->changed, NULL);
-    if (mode != FETCH) {
+    if (mode < FETCH) {
         prepare_journal(number);
         for (int i = 0; i < SLOTS; i++) {
             struct slot *slot = &thread->slots[i];
@@ -622,23 +633,23 @@ static int listen_at(const char *where) {
 }
 
 int main(int count, char **arguments) {
-    static const char *const names[] = {"direct", "sync", "twice", "fetch"};
+    static const char *const names[] = {"direct", "sync", "twice", "fetch", "copy"};
     int found = -1;
-    for (int i = 0; count > 1 && i < 4; i++) {
+    for (int i = 0; count > 1 && i < 5; i++) {
         found = strcmp(arguments[1], names[i]) == 0 ? i : found;
     }
     int thread_count = count > 4 ? atoi(arguments[4]) : 2;
     record_bytes = count > 5 ? (size_t)atol(arguments[5]) : record_bytes;
     if (count < 4 || found < 0 || thread_count < 1 || record_bytes == 0 ||
         record_bytes > GATHER_BYTES / 2) {
-        fputs("usage: bench_es01_bare direct|sync|twice|fetch ADDR:PORT FOLDER [THREADS] "
+        fputs("usage: bench_es01_bare direct|sync|twice|fetch|copy ADDR:PORT FOLDER [THREADS] "
               "[RECORD_BYTES]\n",
               stderr);
         return 2;
     }
     mode = (enum mode)found;
     folder = arguments[3];
-    if (mode == FETCH) {
+    if (mode >= FETCH) {
         make_records();
     }
     struct thread *threads = calloc((size_t)thread_count, sizeof(struct thread));
