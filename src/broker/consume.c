@@ -19,6 +19,7 @@ struct job {
     struct esk_read read;
     enum esk_err err;
     bool read_done; /* the owner's */
+    bool is_near;   /* home is the owner, and starts the read: nothing is posted */
     bool cancelling;
 };
 
@@ -60,7 +61,9 @@ static void read_done(struct esk_read *read, enum esk_err err) {
     if (err != ESK_OK) {
         esk_read_release(read);
     }
-    eski_post(job->home, &job->mail, job_back);
+    if (!job->is_near) {
+        eski_post(job->home, &job->mail, job_back);
+    }
 }
 
 static void job_run(struct esk_mail *mail) {
@@ -71,7 +74,15 @@ static void job_run(struct esk_mail *mail) {
         return;
     }
     job->read.done = read_done;
+    bool is_near = job->home == job->owner;
+    job->is_near = is_near;
     esk_partition_read(partition, &job->read);
+    if (is_near) { /* else the job may be gone */
+        job->is_near = false;
+        if (job->read_done) {
+            job_back(mail);
+        }
+    }
 }
 
 static void cancel_back(struct esk_mail *mail) {

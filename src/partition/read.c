@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 #define STEPS_PER_TURN 16         /* segments that one read looks at in a turn */
-#define BYTES_PER_TURN (1u << 20) /* and bytes: 0.2 ms of copying */
+#define BYTES_PER_TURN (1u << 20) /* and bytes, of all reads: 0.2 ms of copying */
 
 static void read_on(struct esk_read *read);
 
@@ -188,6 +188,7 @@ static bool read_segment(struct esk_read *read) {
         esk_list_remove(&segment->recent);
         esk_list_append(&shard->recent, &segment->recent);
         fetch->err = eski_fetch_bytes(fetch, ESK_READ_NOWAIT);
+        shard->read_bytes += fetch->to - fetch->from;
         if (fetch->err != ESK_ERR_AGAIN) {
             return fetched(fetch);
         }
@@ -252,24 +253,41 @@ static bool step(struct esk_read *read) {
     return read_segment(read);
 }
 
-static void read_in_turn(struct esk_mail *mail) {
-    struct esk_read *read = ESK_CONTAINER(mail, struct esk_read, mail);
-    if (read->partition->removed) {
-        finish(read, ESK_ERR_NOT_FOUND);
-    } else {
-        read_on(read);
+static void reads_go_on(struct esk_mail *mail) {
+    struct esk_shard *shard = ESK_CONTAINER(mail, struct esk_shard, reads_mail);
+    struct esk_link *link;
+    shard->reads_posted = false;
+    shard->read_bytes = 0;
+    while (!shard->reads_posted && (link = esk_list_first(&shard->reads))) {
+        struct esk_read *read = ESK_CONTAINER(link, struct esk_read, link);
+        esk_list_remove(link);
+        if (read->partition->removed) {
+            finish(read, ESK_ERR_NOT_FOUND);
+        } else {
+            read_on(read);
+        }
     }
 }
 
-/* As far as a turn allows; the rest follows in a mail. */
+/* One that has begun gets a little more, so that one of 1 MiB need not wait for its end. */
+static uint64_t most_bytes(const struct esk_read *read) {
+    return BYTES_PER_TURN + (read->bytes == 0 ? 0 : ESKI_FETCH_BYTES_MAX);
+}
+
+/* As far as a turn allows; the rest follows in a mail, behind other reads. What a read brought is
+ * then encoded and sent before the next one drives it out of the processor's cache. */
 static void read_on(struct esk_read *read) {
-    uint64_t bytes_end = read->bytes + BYTES_PER_TURN;
-    for (int i = 0; step(read); i++) {
-        if (i == STEPS_PER_TURN || read->bytes >= bytes_end) {
-            read->mail.run = read_in_turn;
-            esk_post(&read->partition->shard->loop->executor, &read->mail);
+    struct esk_shard *shard = read->partition->shard;
+    for (int i = 0; i < STEPS_PER_TURN && shard->read_bytes < most_bytes(read); i++) {
+        if (!step(read)) {
             return;
         }
+    }
+    esk_list_append(&shard->reads, &read->link);
+    if (!shard->reads_posted) {
+        shard->reads_posted = true;
+        shard->reads_mail.run = reads_go_on;
+        esk_post(&shard->loop->executor, &shard->reads_mail);
     }
 }
 

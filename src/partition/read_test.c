@@ -69,6 +69,27 @@ static void after_a_restart_files_and_indexes_are_opened_by_need(void **state) {
     assert_true(with_index <= world->options.open_files_max); /* memory does not grow with reads */
 }
 
+static void reads_for_which_a_turn_has_no_bytes_left_go_on_in_the_next(void **state) {
+    struct world *world = *state;
+    struct reading readings[3];
+    uint64_t numbers[RECORDS];
+    for (int cold = 0; cold < 2; cold++) {
+        world->storage.disk.cold = cold;
+        world->shard->read_bytes = 1u << 20;
+        for (uint64_t i = 0; i < 3; i++) {
+            read_begin(world, 0, &readings[i], 10 * i, UINT64_MAX, 0);
+            assert_int_equal(readings[i].done, 0);
+        }
+        run_all(world);
+        for (uint64_t i = 0; i < 3; i++) {
+            assert_int_equal(readings[i].done, 1);
+            assert_int_equal(read_numbers(&readings[i], numbers), RECORDS - 10 * i);
+            assert_int_equal(numbers[0], 10 * i);
+            esk_read_release(&readings[i].read);
+        }
+    }
+}
+
 static void a_read_at_the_end_waits_for_a_record_or_its_time(void **state) {
     struct world *world = *state;
     struct reading first, second;
@@ -164,6 +185,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(every_offset_reads_warm_and_cold_alone_and_with_the_rest),
         TEST(after_a_restart_files_and_indexes_are_opened_by_need),
+        TEST(reads_for_which_a_turn_has_no_bytes_left_go_on_in_the_next),
         TEST(a_read_at_the_end_waits_for_a_record_or_its_time),
         TEST(waits_end_when_cancelled_and_before_a_stop),
         TEST(a_damaged_batch_is_never_served_and_what_lies_before_it_is),

@@ -49,6 +49,7 @@ enum esk_err esk_shard_recover(const struct esk_shard_options *options, struct e
     esk_u64_map_init(&made->partitions);
     esk_u64_map_init(&made->producers);
     esk_list_init(&made->waiting);
+    esk_list_init(&made->reads);
     esk_list_init(&made->recent);
     esk_list_init(&made->passes);
     esk_list_init(&made->passes_active);

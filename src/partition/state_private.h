@@ -168,6 +168,11 @@ struct esk_shard {
     struct esk_mail trim_mail;
     bool mover_stuck; /* the disk is full: try again by timer only */
 
+    struct esk_link reads; /* that go on in the next turn */
+    struct esk_mail reads_mail;
+    bool reads_posted;
+    uint64_t read_bytes; /* from files by the loop, since reads_mail ran */
+
     struct esk_link recent; /* segments with an open file, the oldest first */
     unsigned open_files;
 
