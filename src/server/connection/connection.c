@@ -229,6 +229,13 @@ void eski_connection_expire(struct esk_connection *connection) {
 
 /* --- for doors --- */
 
+void esk_connection_flush(struct esk_connection *connection) {
+    bool can_send = !connection->tls || has_state(connection, ESKI_TLS_ESTABLISHED);
+    if (can_send && connection->output_bytes && !connection->is_aborted && !connection->is_closed) {
+        flush(connection);
+    }
+}
+
 void *esk_connection_data(const struct esk_connection *connection) {
     return connection->data;
 }

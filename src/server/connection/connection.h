@@ -94,6 +94,11 @@ void esk_connection_write(struct esk_connection *connection, const void *bytes, 
 /* Takes one reference of the block. */
 void esk_connection_write_block(struct esk_connection *connection, struct esk_block **block,
                                 uint32_t position, uint32_t size);
+/* The bytes are the door's: they stay as they are until all output is sent (output_bytes is 0), or
+ * `closed`. A door that lends wakes the connection; it is served again then until all is sent. */
+void esk_connection_lend(struct esk_connection *connection, struct esk_slice bytes);
+/* Sends now what the socket takes, within the bound of a turn; from inside `serve`, or outside. */
+void esk_connection_flush(struct esk_connection *connection);
 /* An empty block of ESK_CONNECTION_BLOCK_BYTES from the shard's pool, owned; write it or give it
  * back. */
 struct esk_block *esk_connection_block_take(struct esk_connection *connection);

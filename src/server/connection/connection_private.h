@@ -89,9 +89,9 @@ struct esk_server {
 };
 
 struct eski_slice {
-    struct esk_block *block;
-    uint32_t position;
-    uint32_t size;
+    const uint8_t *data;
+    size_t size;             /* may be 0, in the middle of the queue */
+    struct esk_block *block; /* goes with the slice; NULL: the bytes are the door's */
 };
 #define ESKI_SLICES_INLINE 4
 

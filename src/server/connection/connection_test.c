@@ -155,11 +155,89 @@ static void what_a_door_collects_is_read_to_where_it_collects(void **state) {
     esk_buffer_fini(&expected);
 }
 
+/* --- a door that answers with bytes of its own --- */
+
+#define LENT_BYTES (1u << 20)
+#define LENT_LARGE 8
+#define LENT_SMALL 3000
+
+static uint8_t lent[LENT_BYTES];
+
+static void lend_serve(struct esk_connection *connection) {
+    struct esk_slice input = esk_connection_input(connection);
+    if (input.size == 0) {
+        if (esk_connection_data(connection) && esk_connection_output_bytes(connection) == 0) {
+            esk_connection_finish(connection);
+        }
+        return;
+    }
+    esk_connection_consume(connection, input.size);
+    esk_connection_set_data(connection, lent);
+    for (size_t i = 0; i < LENT_SMALL; i++) {
+        esk_connection_write(connection, lent + i, i % 5);
+        esk_connection_lend(connection, esk_slice(lent + i, i % 700));
+    }
+    for (size_t i = 0; i < LENT_LARGE; i++) {
+        struct esk_block *block = esk_connection_block_take(connection);
+        block->size = block->capacity;
+        memset(block->data, (int)i, block->size);
+        esk_connection_lend(connection, esk_slice(block->data + 7, 1000));
+        esk_connection_lend(connection, esk_slice(lent, LENT_BYTES));
+        esk_connection_write_block(connection, &block, 0, i % 2 ? 0 : 9);
+        esk_connection_write(connection, "end", 3);
+    }
+    esk_connection_wake(connection);
+}
+
+static const struct esk_door_ops lend_ops = {echo_opened, lend_serve, echo_expired, echo_closed};
+
+static struct esk_buffer lent_answer(void) {
+    struct esk_buffer all;
+    esk_buffer_init(&all);
+    for (size_t i = 0; i < LENT_SMALL; i++) {
+        esk_buffer_append(&all, lent + i, i % 5);
+        esk_buffer_append(&all, lent + i, i % 700);
+    }
+    for (size_t i = 0; i < LENT_LARGE; i++) {
+        uint8_t fill[1009];
+        memset(fill, (int)i, sizeof fill);
+        esk_buffer_append(&all, fill, 1000);
+        esk_buffer_append(&all, lent, LENT_BYTES);
+        esk_buffer_append(&all, fill, i % 2 ? 0 : 9);
+        esk_buffer_append(&all, "end", 3);
+    }
+    return all;
+}
+
+static void what_a_door_lends_is_sent_in_its_place_and_it_learns_when_all_is(void **state) {
+    (void)state;
+    for (size_t i = 0; i < LENT_BYTES; i++) {
+        lent[i] = (uint8_t)(i * 2654435761u >> 16);
+    }
+    struct esk_door door = {.ops = &lend_ops};
+    start(&door, "127.0.0.1:0", NULL);
+    int fd = dial();
+    int small = 16384;
+    (void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+    send_all(fd, "x", 1);
+    struct esk_buffer all = lent_answer();
+    char *got = esk_alloc(all.size + 1);
+    int result;
+    assert_int_equal(receive_all(fd, got, all.size + 1, &result), all.size);
+    assert_int_equal(result, 0);
+    assert_memory_equal(got, all.data, all.size);
+    free(got);
+    esk_buffer_fini(&all);
+    close(fd);
+    stop();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_is_the_same_on_either_kind_of_listener),
         cmocka_unit_test(a_client_that_leaves_too_much_unread_is_dropped),
         cmocka_unit_test(what_a_door_collects_is_read_to_where_it_collects),
+        cmocka_unit_test(what_a_door_lends_is_sent_in_its_place_and_it_learns_when_all_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
