@@ -149,4 +149,17 @@ static inline uint8_t *esk_store_uvarint(uint8_t *at, uint64_t value) {
     return at;
 }
 
+/* For a walk from head to head of records with bytes between them, each of which tells where the
+ * next one is: the cache would miss them one after the other. The last record reached from `start`
+ * to `end`. Sizes are often alike, so the head of the third one behind it is asked for; where
+ * nothing is, nothing happens. */
+static inline void esk_prefetch_heads(const uint8_t *start, const uint8_t *end) {
+    uintptr_t size = (uintptr_t)end - (uintptr_t)start;
+    if (size > 128) { /* closer ones are seen coming */
+        uintptr_t third = (uintptr_t)end + 3 * size;
+        __builtin_prefetch((const void *)third);
+        __builtin_prefetch((const void *)(third + 64)); /* shifted, when something is in between */
+    }
+}
+
 #endif

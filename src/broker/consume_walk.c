@@ -90,6 +90,7 @@ enum esk_err esk_consume_walk_next(struct esk_consume_walk *walk, bool *found,
         walk->has_record = false;
     }
     while (walk->records_left) {
+        const uint8_t *start = walk->iterator.at;
         if (!esk_record_next(&walk->iterator, &walk->record)) {
             bool opened;
             enum esk_err err = pass_batch(walk, &opened, error);
@@ -98,6 +99,7 @@ enum esk_err esk_consume_walk_next(struct esk_consume_walk *walk, bool *found,
             }
             continue;
         }
+        esk_prefetch_heads(start, walk->iterator.at);
         walk->record_offset =
             (uint64_t)walk->batch.base_offset + (uint64_t)(uint32_t)walk->record.offset_delta;
         if (walk->record_offset < walk->offset) {

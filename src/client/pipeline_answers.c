@@ -76,7 +76,9 @@ static bool take_consumed(struct esk_pipeline *pipeline, struct eski_slot *slot,
     struct esk_client_message *messages = grow_messages(pipeline, fetched.record_count);
     for (uint32_t i = 0; i < fetched.record_count; i++) {
         struct esk_es01_fetched_record record;
+        const uint8_t *start = r.at;
         esk_es01_fetched_record_read(&r, &record);
+        esk_prefetch_heads(start, r.at);
         messages[i] = (struct esk_client_message){
             .offset = record.offset,
             .timestamp_ms = record.timestamp_ms,
