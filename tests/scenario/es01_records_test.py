@@ -2,6 +2,8 @@
 """Produce and consume over ES01, what they share with HTTP, and the order of a client's frames."""
 import base64
 import os
+import random
+import socket
 import subprocess
 
 import pytest
@@ -202,6 +204,30 @@ def test_large_records(broker, http, size, features):
         assert client.consume("t", max_bytes=2**31).values[:2] == [b"before", value][:2]
         assert client.consume("t", offset=1, max_bytes=1).values == [value]
         assert client.values("t") == [b"before", value, b"behind"]
+
+
+@BOTH
+def test_keys_and_values_of_all_sizes_come_back_in_answers_of_all_sizes(broker, http, features):
+    http.create_topic("t")
+    rng = random.Random(features)
+    sizes = [0, 1, 100, 511, 512, 513, 4000, 30_000, 131_072, 300_000]
+    sent = [(rng.choice([None, rng.randbytes(rng.choice(sizes))]),
+             rng.randbytes(rng.choice(sizes))) for _ in range(150)]
+    sent += [(None, rng.randbytes(rng.choice([100, 600]))) for _ in range(2000)]
+    rng.shuffle(sent)
+    with connect(broker, features) as client:
+        for at in range(0, len(sent), 50):
+            client.produce("t", *[record(value, key=key) for key, value in sent[at:at + 50]])
+    broker.restart()  # from now on they come from segments
+    with connect(broker, features) as client:
+        client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
+        for max_bytes in (3000, 100_000, 1 << 20, 8 << 20):
+            offset = 0 if max_bytes > 3000 else len(sent) - 300
+            while offset < len(sent):
+                page = client.consume("t", offset=offset, max_records=10_000, max_bytes=max_bytes)
+                got = [(r.key, r.value) for r in page.records]
+                assert got and got == sent[offset:page.next_offset]
+                offset = page.next_offset
 
 
 @BOTH

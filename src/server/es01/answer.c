@@ -41,10 +41,27 @@ static struct esk_slice deflate_here(struct eski_es01_shard *shard, struct esk_s
     return esk_buffer_slice(&shard->deflated);
 }
 
-/* The next piece of a request's answer; true: it was the last. */
-static bool write_piece(struct eski_es01_request *request) {
+/* Records, without copying large values: the request stays until these are sent. */
+static void lend_piece(struct eski_es01_request *request) {
+    struct esk_block *block = esk_connection_block_take(request->client->connection);
+    if (!request->is_head_sent) {
+        esk_es01_frame_write(block->data, request->answer_bytes, request->id,
+                             request->answer_opcode);
+        block->size = ESK_ES01_FRAME_HEAD_BYTES;
+        request->is_head_sent = true;
+    }
+    request->is_lent = true;
+    eski_es01_lend_records(request, block);
+}
+
+/* The next piece of a request's answer. */
+static void write_piece(struct eski_es01_request *request) {
     struct esk_connection *connection = request->client->connection;
     uint64_t left = request->answer_bytes - request->written_bytes;
+    if (request->answer == ESKI_ES01_ANSWER_RECORDS && left > DIRECT_BYTES_MAX) {
+        lend_piece(request);
+        return;
+    }
     size_t head_bytes = request->is_head_sent ? 0 : ESK_ES01_FRAME_HEAD_BYTES;
     struct esk_block *block = NULL;
     uint8_t *start;
@@ -69,22 +86,40 @@ static bool write_piece(struct eski_es01_request *request) {
     } else {
         esk_connection_commit(connection, (size_t)(at - start));
     }
-    return request->written_bytes == request->answer_bytes;
 }
 
+static bool is_written(const struct eski_es01_request *request) {
+    return request->is_head_sent && request->written_bytes == request->answer_bytes;
+}
+
+/* What is lent leaves at once, as far as the socket takes it. The answers behind such a request
+ * wait until all of it is sent. */
 void eski_es01_answers_write(struct eski_es01_client *client) {
     struct esk_connection *connection = client->connection;
     struct esk_link *link;
     while ((link = esk_list_first(&client->answers))) {
-        if (esk_connection_output_bytes(connection) >= ESK_CONNECTION_OUTPUT_BYTES_MAX) {
+        struct eski_es01_request *request = ESK_CONTAINER(link, struct eski_es01_request, link);
+        size_t output_bytes = esk_connection_output_bytes(connection);
+        if (output_bytes >= ESK_CONNECTION_OUTPUT_BYTES_MAX ||
+            (output_bytes && is_written(request))) {
             return; /* `serve` comes when the client has taken some of it */
         }
-        struct eski_es01_request *request = ESK_CONTAINER(link, struct eski_es01_request, link);
-        if (!write_piece(request)) {
+        if (!is_written(request)) {
+            write_piece(request);
+        }
+        bool is_lent = request->is_lent;
+        if (is_lent) {
+            esk_connection_flush(connection);
+        }
+        bool is_done =
+            is_written(request) && (!is_lent || esk_connection_output_bytes(connection) == 0);
+        if (is_done) {
+            eski_es01_request_destroy(request);
+        }
+        if (is_lent || !is_done) {
             esk_connection_wake(connection); /* the others have their turn first */
             return;
         }
-        eski_es01_request_destroy(request);
     }
 }
 

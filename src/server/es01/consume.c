@@ -6,6 +6,7 @@
 #include "base/assert.h"
 #include "model/limits.h"
 #include "model/names.h"
+#include "runtime/loop.h"
 
 #include <inttypes.h>
 
@@ -72,7 +73,12 @@ static void consumed(struct esk_consume *consume, enum esk_err err) {
         eski_es01_fail(request, err, error.text);
         return;
     }
+    struct eski_es01_client *client = request->client;
+    bool is_open = !client->is_closed;
     eski_es01_respond(request);
+    if (is_open && !esk_loop_turn_spent(client->shard->loop)) {
+        eski_es01_answers_write(client); /* while what was read is in the processor's cache */
+    }
 }
 
 /* --- starting --- */

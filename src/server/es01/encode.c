@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of an answer's payload, in pieces of any size. Large values are cut anywhere. */
+/* The bytes of an answer's payload, in pieces. A piece that is copied has any size: large values
+ * are cut anywhere. A piece that goes to the connection by reference has the heads of records in a
+ * block, and the large values are lent: they stay where they were read to. */
 #include "server/es01/es01_private.h"
 
 #include "base/assert.h"
+
+#define LENT_BYTES_MIN 512        /* smaller keys and values are copied */
+#define PIECE_BYTES (1216 * 1024) /* then a piece ends, behind the record; one flush sends it */
+#define PIECE_LENT_MAX 1200       /* as does one of so many slices */
 
 /* --- bytes --- */
 
@@ -91,6 +97,14 @@ static bool put_record(struct eski_es01_request *request, uint8_t **at, uint8_t 
     return true;
 }
 
+static void next_record(struct eski_es01_request *request) {
+    if (!request->has_record) {
+        struct esk_error error;
+        enum esk_err err = esk_consume_walk_next(&request->walk, &request->has_record, &error);
+        ESK_ASSERT(err == ESK_OK); /* the bytes that were measured */
+    }
+}
+
 static uint8_t *encode_records(struct eski_es01_request *request, uint8_t *at, uint8_t *end) {
     if (request->written_bytes == 0 && !request->has_record) {
         if (end - at < ESK_ES01_FETCHED_BYTES) {
@@ -100,17 +114,77 @@ static uint8_t *encode_records(struct eski_es01_request *request, uint8_t *at, u
         at += ESK_ES01_FETCHED_BYTES;
     }
     while (at < end) {
+        next_record(request);
         if (!request->has_record) {
-            struct esk_error error;
-            enum esk_err err = esk_consume_walk_next(&request->walk, &request->has_record, &error);
-            ESK_ASSERT(err == ESK_OK); /* the bytes that were measured */
-            if (!request->has_record) {
-                break;
-            }
+            break;
         }
         request->has_record = !put_record(request, &at, end);
     }
     return at;
+}
+
+/* --- the same by reference --- */
+
+struct piece {
+    struct esk_connection *connection;
+    uint8_t *start; /* of what is not in the output yet */
+    uint8_t *at;
+    size_t bytes;
+    unsigned lent;
+};
+
+/* What was copied so far goes before what is lent. */
+static void piece_lend(struct piece *piece, struct esk_slice bytes) {
+    esk_connection_lend(piece->connection,
+                        esk_slice(piece->start, (size_t)(piece->at - piece->start)));
+    esk_connection_lend(piece->connection, bytes);
+    piece->start = piece->at;
+    piece->lent++;
+}
+
+static void piece_put(struct piece *piece, struct esk_slice bytes) {
+    if (bytes.size >= LENT_BYTES_MIN) {
+        piece_lend(piece, bytes);
+    } else if (bytes.size) {
+        memcpy(piece->at, bytes.data, bytes.size);
+        piece->at += bytes.size;
+    }
+}
+
+static void piece_put_record(struct piece *piece, const struct esk_es01_fetched_record *record) {
+    esk_es01_fetched_record_head(piece->at, record);
+    piece->at += ESK_ES01_FETCHED_RECORD_HEAD_BYTES;
+    piece_put(piece, record->key);
+    esk_store_u32(piece->at, (uint32_t)record->value.size);
+    piece->at += 4;
+    piece_put(piece, record->value);
+    piece->bytes += esk_es01_fetched_record_bytes(record);
+}
+
+void eski_es01_lend_records(struct eski_es01_request *request, struct esk_block *block) {
+    struct piece piece = {.connection = request->client->connection,
+                          .start = block->data,
+                          .at = block->data + block->size};
+    const uint8_t *end =
+        block->data + block->capacity - 2 * (ESK_ES01_FETCHED_RECORD_BYTES_MIN + LENT_BYTES_MIN);
+    if (request->written_bytes == 0) {
+        esk_es01_fetched_write(piece.at, &request->fetched);
+        piece.at += ESK_ES01_FETCHED_BYTES;
+        piece.bytes = ESK_ES01_FETCHED_BYTES;
+    }
+    while (piece.bytes < PIECE_BYTES && piece.lent < PIECE_LENT_MAX && piece.at < end) {
+        next_record(request);
+        if (!request->has_record) {
+            break;
+        }
+        struct esk_es01_fetched_record record = fetched_record(request);
+        piece_put_record(&piece, &record);
+        request->has_record = false;
+    }
+    request->written_bytes += piece.bytes;
+    block->size = (uint32_t)(piece.at - block->data);
+    esk_connection_write_block(piece.connection, &block, (uint32_t)(piece.start - block->data),
+                               (uint32_t)(piece.at - piece.start));
 }
 
 enum esk_err eski_es01_measure(struct eski_es01_request *request, struct esk_error *error) {

@@ -162,6 +162,10 @@ uint8_t *eski_es01_encode(struct eski_es01_request *request, uint8_t *at, uint8_
  * count is 0. Returns how far it came. */
 uint8_t *eski_es01_results_write(struct esk_produce *produce, struct esk_produce_run *run,
                                  uint8_t *at, const uint8_t *end);
+/* The next records of an answer into the connection's output: from the block's size on what is
+ * small, while large keys and values are lent. For ESKI_ES01_ANSWER_RECORDS that are not
+ * compressed; nothing but this has written of its records before. */
+void eski_es01_lend_records(struct eski_es01_request *request, struct esk_block *block);
 /* Looks at all records of the consume for head and size of its answer. */
 enum esk_err eski_es01_measure(struct eski_es01_request *request, struct esk_error *error);
 

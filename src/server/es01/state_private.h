@@ -88,6 +88,7 @@ struct eski_es01_request {
     bool is_packed;     /* answer_bytes are gzip already, or stay as they are */
     bool is_to_measure; /* by the helper */
     bool is_head_sent;
+    bool is_lent;               /* the output has bytes of the consume's parts */
     uint64_t answer_bytes;      /* of its payload */
     uint64_t written_bytes;     /* of these */
     struct esk_produce_run run; /* ANSWER_RESULTS: what is left of it is next */
