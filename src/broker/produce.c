@@ -25,10 +25,21 @@ static void finish(struct eski_produce_job *job, enum esk_err err, uint64_t acce
     esk_quota_settle_produce(produce->caller, job->bytes, accepted_bytes);
     eski_end(job->home);
     produce->internal = NULL;
-    if (err != ESK_OK || job->is_array) {
+    if (job->is_array) {
         esk_produce_end(produce);
     }
     produce->done(produce, err);
+}
+
+void esk_produce_explain(enum esk_err err, bool in_part, struct esk_error *error) {
+    struct esk_error whole;
+    if (!in_part) {
+        eski_explain(err, error);
+        return;
+    }
+    eski_explain(err, &whole);
+    (void)esk_fail(error, err, "%s: some of the records were written, some not",
+                   err == ESK_ERR_NO_SPACE ? "the disk is full" : whole.text);
 }
 
 void eski_produce_refuse(struct eski_produce_job *job, enum esk_err err) {
@@ -53,7 +64,7 @@ bool esk_produce_next_run(struct esk_produce *produce, struct esk_produce_run *r
         end++;
     }
     *run = (struct esk_produce_run){
-        .partition = part->partition, .count = end - first, .offset = part->next};
+        .partition = part->partition, .count = end - first, .offset = part->next, .err = part->err};
     part->next += run->count;
     job->told_count = end;
     return true;
@@ -76,14 +87,16 @@ static void answer(struct eski_produce_job *job) {
     struct esk_produce *produce = job->produce;
     enum esk_err err = ESK_OK;
     uint64_t accepted_bytes = 0;
+    bool in_part = false;
     for (uint32_t i = 0; i < job->part_count; i++) {
         struct eski_produce_part *part = &job->parts[i];
         part->next = job->sequenced != NULL ? 0 : part->submit.base_offset;
         accepted_bytes += part->err == ESK_OK ? part->bytes : 0;
+        in_part |= part->err == ESK_OK;
         err = err == ESK_OK ? part->err : err;
     }
     if (err != ESK_OK) {
-        eski_explain(err, &produce->error);
+        esk_produce_explain(err, in_part, &produce->error);
     } else if (job->is_array) {
         tell(produce);
     }

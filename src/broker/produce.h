@@ -82,10 +82,13 @@ struct esk_produce_run {
     uint32_t count;
     uint64_t offset; /* of the first; duplicates': of the originals */
     bool duplicate;
+    enum esk_err err; /* of those that were not written: after done with an error */
 };
-/* After done with ESK_OK: where the next records went, in the order in which they were put. false:
- * that was all. */
+/* After done: where the next records went, in the order in which they were put. false: that was
+ * all, or nothing was written. Not of a request with a producer_id that failed. */
 bool esk_produce_next_run(struct esk_produce *produce, struct esk_produce_run *run);
+/* The text of a run's error; in_part: others of the records that it answers for were written. */
+void esk_produce_explain(enum esk_err err, bool in_part, struct esk_error *error);
 
 /* --- the operation --- */
 

@@ -39,11 +39,22 @@ static enum esk_err settle_partition(struct esk_partition *partition, struct esk
     return ESK_OK;
 }
 
+/* A full disk does not keep the broker from starting, nor make it ask again with each entry: an
+ * allocation that fails may take milliseconds. */
+static bool reserve_room(struct esk_shard *shard, uint32_t size) {
+    struct esk_reserve *reserve = shard->options.storage->reserve;
+    enum esk_err err = esk_reserve_take(reserve, size);
+    if (err == ESK_ERR_AGAIN &&
+        esk_room_grow_reserve(shard->options.storage, size, NULL) == ESK_OK) {
+        err = esk_reserve_take(reserve, size);
+    }
+    return err == ESK_OK;
+}
+
 /* Room in memory and on disk for one more batch. */
 static enum esk_err make_room(struct esk_partition *partition, uint32_t size,
                               struct esk_error *error) {
     struct esk_shard *shard = partition->shard;
-    struct esk_reserve *reserve = shard->options.storage->reserve;
     enum esk_err err = ESK_OK;
     struct esk_deadline *oldest = NULL;
     while (err == ESK_OK && shard->tail_bytes + size > shard->options.tail_bytes_max &&
@@ -54,10 +65,8 @@ static enum esk_err make_room(struct esk_partition *partition, uint32_t size,
         esk_deadlines_remove(&shard->oldest, oldest);
     }
     shard->tail_bytes += size;
-    if (err == ESK_OK && (esk_reserve_take(reserve, size) == ESK_OK ||
-                          (esk_room_grow_reserve(shard->options.storage, size, NULL) == ESK_OK &&
-                           esk_reserve_take(reserve, size) == ESK_OK))) {
-        shard->reserved_bytes += size; /* a full disk does not keep the broker from starting */
+    if (err == ESK_OK && reserve_room(shard, size)) {
+        shard->reserved_bytes += size;
     }
     return err;
 }

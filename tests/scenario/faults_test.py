@@ -9,6 +9,7 @@ import time
 import pytest
 
 from harness.broker import BrokerFailed, esker_binary
+from harness.es01 import PRODUCE, Es01Client, Es01Error, frame, produce_payload, record
 
 VERSION = subprocess.run([esker_binary(), "--version"], capture_output=True, text=True, check=True)
 pytestmark = pytest.mark.skipif("test hooks" not in VERSION.stdout,
@@ -118,6 +119,43 @@ def test_a_full_disk_refuses_produces_until_there_is_room(make_broker, data_root
     broker.kill9()
     broker.start()
     check(broker, acknowledged, sent + 5)
+
+
+def result_of(client, request_id):
+    """The offsets of a produce's records, or its error."""
+    try:
+        return [result.offset for result in client.finish_produce(request_id)]
+    except Es01Error as error:
+        return error.text
+
+
+def test_frames_of_a_turn_fail_for_their_own_partitions_only(make_broker, data_root):
+    full = data_root / "full"
+    broker = make_broker("--shards", "2", "--bind-binary", "127.0.0.1:0", environment={
+        "ESKER_FAULTS": f"write:@{full}:ENOSPC:*journal/*-1/*;"
+                        f"allocate:@{full}:ENOSPC:*journal/*-1/*"})
+    broker.client().create_topic("t", partitions=2)
+    with Es01Client(broker.door("binary")) as client:
+
+        def put(*requests):
+            """Sends a frame for each, all in one piece; each record's partition is given."""
+            frames = [frame(number, PRODUCE, produce_payload("t", [record("x", partition=p)
+                                                                   for p in partitions]))
+                      for number, partitions in enumerate(requests, 1)]
+            client.send(b"".join(frames))
+            return [result_of(client, number) for number in range(1, len(requests) + 1)]
+
+        full.touch()
+        alive = next(p for p, result in enumerate(put([0], [1])) if result == [0])
+        dead = 1 - alive
+        first, refused, both, part, last = put([alive], [dead], [alive, alive], [dead, alive],
+                                               [alive])
+        assert (first, both, last) == ([1], [2, 3], [5])
+        assert "the disk is full: nothing was written" in refused
+        assert "the disk is full: some of the records were written, some not" in part
+        full.unlink()
+    read = broker.client().get(f"/topics/t/consume?partition={alive}&offset=0")
+    assert len(read.json["records"]) == 6
 
 
 def test_what_a_full_disk_refuses_costs_no_quota(make_broker, data_root):

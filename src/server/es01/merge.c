@@ -80,13 +80,45 @@ static void answer(struct eski_es01_merge *merge, const struct eski_es01_merged 
     }
 }
 
+/* Some partition's records were not written. A frame fails only if some of its own were not. */
+static void answer_in_part(struct eski_es01_merge *merge, const struct eski_es01_merged *frame,
+                           struct esk_produce_run *run) {
+    size_t size = 4 + (size_t)frame->record_count * ESK_ES01_RESULT_BYTES;
+    uint8_t *payload = esk_alloc(size);
+    uint8_t *at = payload + 4;
+    enum esk_err err = ESK_OK;
+    esk_store_u32(payload, frame->record_count);
+    for (uint32_t i = 0; i < frame->record_count; i++, run->count--, run->offset++) {
+        bool found = run->count > 0 || esk_produce_next_run(&merge->produce, run);
+        ESK_ASSERT(found);
+        if (run->err != ESK_OK) {
+            err = run->err;
+            continue;
+        }
+        const struct esk_es01_result result = {run->partition, run->offset, run->duplicate};
+        at = esk_es01_result_write(at, &result);
+    }
+    if (err == ESK_OK) {
+        eski_es01_answer(frame->client, frame->id, ESK_ES01_PRODUCE, esk_slice(payload, size),
+                         false, frame->started_ns);
+    } else {
+        struct esk_error error;
+        esk_produce_explain(err, at > payload + 4, &error);
+        eski_es01_answer_error(frame->client, frame->id, ESK_ES01_PRODUCE, err, error.text);
+    }
+    free(payload);
+}
+
 static void merged(struct esk_produce *produce, enum esk_err err) {
     struct eski_es01_merge *merge = ESK_CONTAINER(produce, struct eski_es01_merge, produce);
     struct esk_produce_run run = {0};
+    bool is_sent = err == ESK_OK || esk_produce_next_run(produce, &run);
     for (uint32_t i = 0; i < merge->frame_count; i++) {
         const struct eski_es01_merged *frame = &merge->frames[i];
         if (err == ESK_OK) {
             answer(merge, frame, &run);
+        } else if (is_sent) {
+            answer_in_part(merge, frame, &run);
         } else {
             eski_es01_answer_error(frame->client, frame->id, ESK_ES01_PRODUCE, err,
                                    produce->error.text);
