@@ -47,8 +47,8 @@ static int compare_partitions(const void *a, const void *b) {
     return left->partition < right->partition ? -1 : left->partition > right->partition;
 }
 
-/* What the member has, by name. A topic that is going stays until the next generation, which comes
- * without it. Held ones come topic by topic. */
+/* What the member has, by name. A topic that is going has none any more, though the generation that
+ * comes without it may not be there yet. Held ones come topic by topic. */
 static void name_partitions(const struct eski_member_job *job,
                             struct esk_member_operation *operation) {
     operation->partitions = esk_alloc((job->held_count + 1) * sizeof(*operation->partitions));
@@ -58,7 +58,7 @@ static void name_partitions(const struct eski_member_job *job,
         const struct eski_held *held = &job->held[i];
         if (i == 0 || held->topic != job->held[i - 1].topic) {
             topic = esk_catalogue_topic(&job->home->catalogue, held->topic);
-            topic = topic == NULL || !topic->serving ? NULL : topic;
+            topic = topic == NULL || topic->deleted || !topic->serving ? NULL : topic;
             if (topic != NULL) {
                 operation->names =
                     esk_realloc(operation->names, (operation->name_count + 1) * sizeof(char *));

@@ -243,6 +243,15 @@ def test_a_client_that_reads_nothing_is_dropped(make_broker):
         assert client.ping(b"x") == b"x"
 
 
+def test_a_frame_that_stalls_does_not_hold_memory_that_others_wait_for(make_broker):
+    broker = make_broker(*BINARY, "--memory", "64MiB", "--shards", "1")
+    broker.client().create_topic("t")
+    with connect(broker) as stalled, connect(broker) as client:
+        stalled.send(frame(1, PRODUCE, produce_payload("t", [record(b"x" * MIB)] * 9))[:100])
+        assert client.produce("t", record(b"y" * 100000))[0].offset == 0
+        assert stalled.is_closed()
+
+
 # Bombs
 
 

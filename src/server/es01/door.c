@@ -15,6 +15,7 @@
 #define HELLO_MS_DEFAULT 10000
 #define FRAME_MS_DEFAULT 30000
 #define FRAME_BYTES_PER_MS_MIN 16    /* 16 KiB/s */
+#define HOLDERS_TIME_SHARE 3         /* less time for whom others may wait in line for memory */
 #define REFUSALS_TOLD_NS 60000000000 /* a minute */
 
 static struct eski_es01_shard *shard_of(const struct esk_connection *connection) {
@@ -169,6 +170,15 @@ enum esk_err eski_es01_authorise(const struct eski_es01_client *client, uint8_t 
 
 /* --- serving --- */
 
+/* Of the frame that is not whole. */
+static uint64_t received_bytes(const struct eski_es01_client *client) {
+    if (client->incoming) {
+        return client->incoming->body.size;
+    }
+    return client->skip_bytes < client->partial_bytes ? client->partial_bytes - client->skip_bytes
+                                                      : 0;
+}
+
 static void set_deadline(struct eski_es01_client *client) {
     struct esk_connection *connection = client->connection;
     if (!client->is_welcome) {
@@ -177,8 +187,10 @@ static void set_deadline(struct eski_es01_client *client) {
     if (client->partial_since_ns) {
         uint64_t passed_ms =
             (esk_loop_now_ns(client->shard->loop) - client->partial_since_ns) / 1000000;
-        uint64_t allowed_ms =
-            options_of(client)->frame_ms + client->partial_bytes / FRAME_BYTES_PER_MS_MIN;
+        bool holds = client->incoming && client->incoming->claim.is_granted;
+        uint64_t allowed_ms = /* it grows with what comes */
+            options_of(client)->frame_ms / (holds ? HOLDERS_TIME_SHARE : 1) +
+            received_bytes(client) / FRAME_BYTES_PER_MS_MIN;
         esk_connection_set_deadline(
             connection, passed_ms < allowed_ms ? (uint32_t)(allowed_ms - passed_ms) : 1);
     } else {
@@ -232,6 +244,7 @@ static void on_expired(struct esk_connection *connection) {
     }
     if (client->in_flight == 0 || client->partial_since_ns) {
         client->is_ending = true;
+        eski_es01_frames_take(client); /* none: gives back what the frame held */
         esk_connection_finish(connection);
     }
 }

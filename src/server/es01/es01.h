@@ -19,7 +19,7 @@ struct esk_es01_options {
     uint32_t connections_per_address_max;
     uint32_t idle_ms;  /* without a request */
     uint32_t hello_ms; /* from the connection to the end of its handshake */
-    uint32_t frame_ms; /* for a frame, besides a second for each 16 KiB of it */
+    uint32_t frame_ms; /* for a frame, besides a second for each 16 KiB that came */
 };
 void esk_es01_options_init(struct esk_es01_options *options);
 

@@ -15,7 +15,7 @@ struct esk_http_options {
     const struct esk_log *log;
     uint64_t body_bytes_max;
     uint32_t head_ms; /* from a request's first byte to the end of its head */
-    uint32_t body_ms; /* for a body, besides a second for each 16 KiB of it */
+    uint32_t body_ms; /* for a body, besides a second for each 16 KiB that came */
     uint32_t idle_ms; /* between requests */
     const struct esk_metrics *const *other_metrics; /* of other doors, shown with its own */
     uint32_t other_metrics_count;
