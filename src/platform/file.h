@@ -114,7 +114,7 @@ enum esk_err esk_file_store_private(struct esk_platform *platform, const char *p
                                     struct esk_slice bytes, struct esk_error *error);
 
 enum esk_err esk_folder_make(struct esk_platform *platform, const char *path,
-                             struct esk_error *error); /* fine when it exists */
+                             struct esk_error *error); /* fine when it exists; made 0750 */
 /* Makes entries created, renamed or removed in the folder durable. */
 enum esk_err esk_folder_sync(struct esk_platform *platform, const char *path,
                              struct esk_error *error);

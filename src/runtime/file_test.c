@@ -220,6 +220,16 @@ static enum esk_err note_entry(void *context, const char *name, bool is_folder) 
     return strcmp(name, "c") == 0 ? ESK_ERR_CORRUPT : ESK_OK;
 }
 
+static void folders_are_closed_to_others(void **state) {
+    (void)state;
+    struct stat status;
+    mode_t before = umask(0);
+    assert_int_equal(esk_folder_make(platform, path("closed"), NULL), ESK_OK);
+    umask(before);
+    assert_int_equal(stat(path("closed"), &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0750);
+}
+
 static void folders_list_sorted_and_stop_at_an_error(void **state) {
     (void)state;
     listed[0] = '\0';
@@ -255,6 +265,7 @@ int main(void) {
         cmocka_unit_test(errors_name_the_path_and_the_kind),
         cmocka_unit_test(a_second_lock_is_a_conflict_until_the_first_closes),
         cmocka_unit_test(a_store_replaces_the_whole_file),
+        cmocka_unit_test(folders_are_closed_to_others),
         cmocka_unit_test(folders_list_sorted_and_stop_at_an_error),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

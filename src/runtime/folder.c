@@ -19,7 +19,7 @@ static enum esk_err fail(const char *what, const char *path, int number, struct 
 enum esk_err eski_runtime_folder_make(struct esk_platform *platform, const char *path,
                                       struct esk_error *error) {
     (void)platform;
-    if (mkdir(path, 0755) == 0) {
+    if (mkdir(path, 0750) == 0) {
         return ESK_OK;
     }
     int number = errno;
