@@ -6,6 +6,7 @@
 #include "base/checked.h"
 #include "base/command_line.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,9 +143,12 @@ static enum esk_err unknown_option(const struct esk_tool_command *command, const
     const char *name = command ? command->name : NULL;
     size_t dashes = strspn(given, "-");
     dashes = dashes < size ? dashes : size;
+    size_t letters = size - dashes;
     for (unsigned i = 0; (option = option_at(command, i)); i++) {
-        unsigned unlike = esk_unlike(esk_slice(given + dashes, size - dashes), option->name);
-        if (unlike < best) {
+        unsigned unlike = letters == 1 && given[dashes] == option->name[0]
+                              ? 0
+                              : esk_unlike(esk_slice(given + dashes, letters), option->name);
+        if (unlike < best && unlike < letters) { /* some letter is the same */
             best = unlike;
             nearest = option->name;
         }
@@ -224,15 +228,13 @@ static bool is_option(const char *text) {
     return text[0] == '-' && text[1] != '\0';
 }
 
-/* The command's words are the first arguments that are neither options nor values of global ones.
- * Sets which arguments of argv they are (0: none). */
-static void find_command(struct esk_arguments *arguments, int argc, char *const *argv,
-                         int words[2]) {
+/* The command's words are the first arguments that are neither options nor values of global ones;
+ * a -- may stand before them. Sets which arguments of argv they are (0: none). Returns the first
+ * word where it is no command yet, else NULL. */
+static const char *find_command(struct esk_arguments *arguments, int argc, char *const *argv,
+                                int words[2]) {
     unsigned found = 0;
     for (int i = 1; i < argc && found < 2; i++) {
-        if (strcmp(argv[i], "--") == 0) {
-            break;
-        }
         if (!is_option(argv[i])) {
             words[found++] = i;
             if (found == 1 && esk_command_find(argv[i], NULL)) {
@@ -248,9 +250,29 @@ static void find_command(struct esk_arguments *arguments, int argc, char *const 
     if (found) {
         arguments->command = esk_command_find(argv[words[0]], found == 2 ? argv[words[1]] : NULL);
     }
+    const char *first = found && !arguments->command ? argv[words[0]] : NULL;
     if (!arguments->command) {
         words[0] = words[1] = 0;
     }
+    return first;
+}
+
+/* Fails with the words that make a command of the first one; what was wrong stays in error where
+ * there are none. */
+static enum esk_err complete(const char *first, struct esk_error *error) {
+    char seconds[200] = "";
+    size_t size = 0;
+    for (unsigned i = 0; i < ESK_TOOL_COMMAND_COUNT && size < sizeof(seconds); i++) {
+        const char *space = strchr(esk_tool_commands[i].name, ' ');
+        if (space && esk_command_is_of(&esk_tool_commands[i], first)) {
+            size += (size_t)snprintf(seconds + size, sizeof(seconds) - size, "%s%s",
+                                     size ? ", " : "", space + 1);
+        }
+    }
+    return size ? esk_fail(error, ESK_ERR_INVALID,
+                           "behind %s comes one of: %s; esk help %s says what they do", first,
+                           seconds, first)
+                : ESK_ERR_INVALID;
 }
 
 static enum esk_err check_count(const struct esk_arguments *arguments, struct esk_error *error) {
@@ -285,7 +307,7 @@ enum esk_err esk_arguments_parse(struct esk_arguments *arguments, int argc, char
                                  struct esk_error *error) {
     memset(arguments, 0, sizeof(*arguments));
     int words[2] = {0};
-    find_command(arguments, argc, argv, words);
+    const char *first = find_command(arguments, argc, argv, words);
     if (arguments->command && arguments->command->passes_on) {
         arguments->passed_on = words[0];
         argc = words[0];
@@ -301,7 +323,7 @@ enum esk_err esk_arguments_parse(struct esk_arguments *arguments, int argc, char
         } else if (options_ended || !is_option(argv[i])) {
             arguments->arguments[arguments->count++] = argv[i];
         } else if (read_option(arguments, argc, argv, &i, error) != ESK_OK) {
-            return ESK_ERR_INVALID;
+            return first ? complete(first, error) : ESK_ERR_INVALID;
         }
     }
     set_defaults(arguments);

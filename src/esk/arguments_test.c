@@ -83,11 +83,13 @@ static void letters_may_share_a_dash(void **state) {
     assert_refused(PARSE("consume", "orders", "-fn"), "--max: its value is missing");
 }
 
-static void behind_two_dashes_everything_is_an_argument(void **state) {
+static void behind_two_dashes_nothing_is_an_option(void **state) {
     (void)state;
     assert_int_equal(PARSE("produce", "orders", "--", "--key-separator"), ESK_OK);
     assert_int_equal(arguments.count, 2);
     assert_string_equal(arguments.arguments[1], "--key-separator");
+    assert_int_equal(PARSE("--", "topic", "list"), ESK_OK);
+    assert_string_equal(arguments.command->name, "topic list");
     assert_int_equal(PARSE("produce", "orders", "-"), ESK_OK);
     assert_string_equal(arguments.arguments[1], "-");
 }
@@ -107,7 +109,11 @@ static void wrong_lines_say_what_is_allowed(void **state) {
     assert_refused(PARSE("consume", "a", "--encoding", "latin1"),
                    "unknown; allowed is utf8|base64|raw");
     assert_refused(PARSE("consume", "a", "--follow=yes"), "it takes no value");
-    assert_refused(PARSE("consume", "a", "-x"), "-x: unknown option");
+    assert_refused(PARSE("consume", "a", "-x"), "-x: unknown option of esk consume; esk");
+    assert_refused(PARSE("-v"), "-v: unknown option, perhaps --version is meant");
+    assert_refused(PARSE("-xf"), "-xf: unknown option; esk");
+    assert_refused(PARSE("bench", "--binary"), "behind bench comes one of: produce, consume;");
+    assert_refused(PARSE("frobnicate", "--binary"), "--binary: unknown option");
     assert_refused(PARSE("bench", "produce", "--size", "99999999999999999999"), "not a size");
 }
 
@@ -193,7 +199,7 @@ int main(void) {
         cmocka_unit_test(options_may_surround_the_words),
         cmocka_unit_test(a_letter_may_have_its_value_behind_it),
         cmocka_unit_test(letters_may_share_a_dash),
-        cmocka_unit_test(behind_two_dashes_everything_is_an_argument),
+        cmocka_unit_test(behind_two_dashes_nothing_is_an_option),
         cmocka_unit_test(wrong_lines_say_what_is_allowed),
         cmocka_unit_test(half_a_command_is_none),
         cmocka_unit_test(a_command_may_read_its_own_options),

@@ -47,7 +47,8 @@ struct esk_client *esk_binary_open(const struct esk_session *session) {
         (void)esk_complain(ESK_EXIT_FAILED, "%s%s", error.text,
                            is_nobody ? "; start the broker with --bind-binary, or name its address "
                                        "with --binary-server"
-                                     : "");
+                           : error.code == ESK_CLIENT_UNAUTHENTICATED ? ESK_KEY_HINT
+                                                                      : "");
     }
     esk_binary_fini(&binary);
     return client;
@@ -55,6 +56,6 @@ struct esk_client *esk_binary_open(const struct esk_session *session) {
 
 int esk_binary_complain(const struct esk_client_error *error) {
     bool is_broker = error->code <= ESK_CLIENT_BROKER;
-    return esk_complain(ESK_EXIT_FAILED, "%s%s", is_broker ? "the broker answered: " : "",
-                        error->text);
+    return esk_complain(ESK_EXIT_FAILED, "%s%s%s", is_broker ? "the broker answered: " : "",
+                        error->text, error->code == ESK_CLIENT_UNAUTHENTICATED ? ESK_KEY_HINT : "");
 }

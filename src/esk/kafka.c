@@ -82,7 +82,7 @@ static const struct command {
      "  show NAME|KEY [--version N] [--request|--response] [--hex|--json|--schema] [--removed]\n"
      "      facts, byte layout and object tree of the smallest instance\n"},
     {"decode", eski_kafka_decode,
-     "  decode [--full] [--request NAME|--response NAME|--data NAME] [--version N] [FILE]\n"
+     "  decode [--full] [--request|--response|--data NAME --version N] [FILE]\n"
      "      the tree of what FILE or stdin holds: hex, raw bytes or a pcap\n"
      "  decode --lines --json\n"
      "      a JSON line for each line `request|response|data NAME VERSION HEX`\n"},

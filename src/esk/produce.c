@@ -128,10 +128,14 @@ static int send_request(struct producing *producing) {
     int code = producing->binary ? send_binary(producing) : send_http(producing);
     if (code != ESK_EXIT_DONE) {
         uint64_t first = producing->records + 1;
-        return count == 1
-                   ? esk_complain(code, "line %" PRIu64 " was not acknowledged", first)
-                   : esk_complain(code, "lines %" PRIu64 " to %" PRIu64 " were not acknowledged",
-                                  first, first + count - 1);
+        return count == 1 ? esk_complain(code,
+                                         "line %" PRIu64 " was not acknowledged, and those behind "
+                                         "it were not sent",
+                                         first)
+                          : esk_complain(code,
+                                         "lines %" PRIu64 " to %" PRIu64 " were not acknowledged, "
+                                         "and those behind them were not sent",
+                                         first, first + count - 1);
     }
     esk_produce_request_clear(&producing->request);
     return ESK_EXIT_DONE;

@@ -53,9 +53,10 @@ int esk_session_read(struct esk_session *session, const struct esk_http_answer *
         if (is_object) {
             text = esk_json_field_text(root, "error");
         }
-        return esk_complain(ESK_EXIT_FAILED, "the broker answered %d%s%.*s", answer->status,
+        return esk_complain(ESK_EXIT_FAILED, "the broker answered %d%s%.*s%s", answer->status,
                             text.size ? ": " : "", (int)text.size,
-                            text.data ? (const char *)text.data : "");
+                            text.data ? (const char *)text.data : "",
+                            answer->status == 401 ? ESK_KEY_HINT : "");
     }
     if (!is_object) {
         return esk_complain(ESK_EXIT_FAILED, "the broker's answer: %s",

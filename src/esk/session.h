@@ -29,6 +29,9 @@ struct esk_session {
     bool is_unreachable; /* the last call had no answer, or one that says to come back later */
 };
 
+/* Behind the text of an answer that wants a key, or another one. */
+#define ESK_KEY_HINT "; the key comes from --key, ESK_KEY or the profile"
+
 /* Whatever a command runs returns enum esk_exit. */
 typedef int esk_command_function(struct esk_session *session);
 

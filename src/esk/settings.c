@@ -163,6 +163,11 @@ static const char *find(const struct profile *profile, const struct esk_argument
     return NULL;
 }
 
+static bool has_port(const char *address) {
+    const char *colon = strrchr(address, ':');
+    return colon && colon[1] && colon[1 + strspn(colon + 1, "0123456789")] == '\0';
+}
+
 enum esk_err esk_settings_init(struct esk_settings *settings, const struct esk_arguments *arguments,
                                struct esk_error *error) {
     struct profile profile = {0};
@@ -190,6 +195,11 @@ enum esk_err esk_settings_init(struct esk_settings *settings, const struct esk_a
                          (insecure && strcmp(insecure, "true") == 0);
     if (settings->key && strpbrk(settings->key, "\r\n")) {
         return esk_fail(error, ESK_ERR_INVALID, "--key: it has a line end in it");
+    }
+    if (settings->binary_server && !has_port(settings->binary_server)) {
+        return esk_fail(error, ESK_ERR_INVALID,
+                        "--binary-server '%s': allowed is HOST:PORT, such as 127.0.0.1:9001",
+                        settings->binary_server);
     }
     if (!settings->cert != !settings->cert_key) {
         return esk_fail(error, ESK_ERR_INVALID, "--cert and --cert-key go together");

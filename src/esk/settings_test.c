@@ -118,6 +118,10 @@ static void what_is_wrong_is_told_with_its_place(void **state) {
     assert_int_equal(READ("--json"), ESK_OK);
     assert_int_equal(READ("--profile", "none"), ESK_ERR_NOT_FOUND);
     refuse("has no [none]");
+    assert_int_equal(READ("--binary-server", "localhost"), ESK_ERR_INVALID);
+    refuse("--binary-server 'localhost': allowed is HOST:PORT");
+    assert_int_equal(READ("--binary-server", "[::1]"), ESK_ERR_INVALID);
+    assert_int_equal(READ("--binary-server", "[::1]:9001"), ESK_OK);
     assert_int_equal(READ("--cert", "x"), ESK_ERR_INVALID);
     assert_int_equal(READ("--key", "a\nb"), ESK_ERR_INVALID);
 }

@@ -48,9 +48,13 @@ static int print_event(struct tailing *tailing) {
         return esk_complain(ESK_EXIT_FAILED, "the broker's event: %s", error.text);
     }
     if (tailing->is_error) {
+        static const char not_text[] = "encoding=base64"; /* what the API's clients are told */
         struct esk_slice text = esk_json_field_text(&root, "error");
-        return esk_complain(ESK_EXIT_FAILED, "the broker ended the stream: %.*s", (int)text.size,
-                            text.data ? (const char *)text.data : "");
+        bool is_not_text =
+            text.size && memmem(text.data, text.size, not_text, sizeof(not_text) - 1) != NULL;
+        return esk_complain(ESK_EXIT_FAILED, "the broker ended the stream: %.*s%s", (int)text.size,
+                            text.data ? (const char *)text.data : "",
+                            is_not_text ? "; that is --encoding base64 here, or raw" : "");
     }
     if (!esk_record_print(&root, tailing->form, tailing->separator, &session->out)) {
         return esk_complain(ESK_EXIT_FAILED, "the broker's event is no record");

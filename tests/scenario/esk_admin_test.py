@@ -41,6 +41,8 @@ def test_a_key_from_creation_to_revocation(secured):
     assert secured.admin_esk("key", "revoke", key).stdout == f"{key} revoked\n"
     refused = secured.esk("--key", secret, "topic", "list", check=False)
     assert refused.returncode == 1 and "the broker answered 401" in refused.stderr
+    refused = secured.esk("topic", "list", check=False)
+    assert refused.stderr.endswith("; the key comes from --key, ESK_KEY or the profile\n")
     wrong = secured.admin_esk("key", "create", "x", "--allow", "write", check=False)
     assert wrong.returncode == 2 and "ACTION:PREFIX" in wrong.stderr
     assert secured.admin_esk("key", "create", "x", check=False).returncode == 2

@@ -67,8 +67,9 @@ def test_following_over_the_binary_protocol(broker, client):
 
 
 def test_errors_are_told(broker, make_broker):
-    result = run(broker, "produce", "none", "-b", stdin=b"line\n")
-    assert result.returncode == 1 and b"line 1 was not acknowledged" in result.stderr
+    result = run(broker, "produce", "none", "-b", stdin=b"line\nline\n")
+    assert result.returncode == 1 and result.stderr.endswith(
+        b"lines 1 to 2 were not acknowledged, and those behind them were not sent\n")
     assert b"the broker answered: not found: " in result.stderr
     result = run(broker, "produce", "none", "-b", "--header", "a=1", stdin=b"line\n")
     assert result.returncode == 2 and b"--header" in result.stderr
@@ -129,8 +130,9 @@ def test_https_keys_and_profiles(make_broker, data_root):
 
     refused = esk("topic", "list", "--key", "esk_wrong")
     assert refused.returncode == 1 and b"the broker answered 401" in refused.stderr
-    refused = esk("consume", "t", "-b", "--key", "esk_wrong")
-    assert refused.returncode == 1
+    refused = esk("produce", "t", "-b", "--key", "esk_wrong")
+    assert refused.returncode == 1 and b"(status 2)" in refused.stderr
+    assert refused.stderr.endswith(b"; the key comes from --key, ESK_KEY or the profile\n")
     other = Authority(data_root / "others")
     refused = esk("topic", "list", "--ca", str(other.certificate))
     assert refused.returncode == 1 and b": TLS: " in refused.stderr, refused

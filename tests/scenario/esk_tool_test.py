@@ -152,7 +152,7 @@ def test_many_records_survive_the_round(broker, client):
     (["topic", "create", "a/b"], b"the broker answered 400: "),
     (["consume", "none"], b"the broker answered 404: "),
     (["group", "commit", "g", "none", "0", "1"], b"the broker answered 404: "),
-    (["produce", "none"], b"line 1 was not acknowledged"),
+    (["produce", "none"], b"line 1 was not acknowledged, and those behind it were not sent\n"),
     (["bench", "consume", "--topic", "none"], b"the broker answered 404: "),
 ])
 def test_what_the_broker_refuses_is_1(broker, arguments, text):
@@ -187,6 +187,9 @@ def test_a_record_that_is_no_text_stops_its_partition_only(broker, client):
     assert (result.returncode, result.stdout) == (1, "a\nc\n")
     assert "partition 0 is read up to offset 1" in result.stderr
     assert "--encoding raw" in result.stderr
+    result = broker.esk("topic", "tail", "mixed", "-o", "start", check=False)
+    assert (result.returncode, result.stdout) == (1, "a\n")
+    assert result.stderr.endswith("; that is --encoding base64 here, or raw\n")
 
 
 @pytest.mark.parametrize("command", [["consume", "-f", "outage", "-g", "readers"],
@@ -264,6 +267,8 @@ def test_kafka_has_help_of_each_command_and_takes_keys():
     (["produce", "a", "--header", "x"], b"allowed is NAME=VALUE"),
     (["group", "commit", "g", "t", "zero", "1"], b"not a whole number"),
     (["--server", "ftp://a", "topic", "list"], b"is no server"),
+    (["--binary-server", "localhost", "topic", "list"], b"allowed is HOST:PORT"),
+    (["bench", "--binary"], b"behind bench comes one of: produce, consume; "),
 ])
 def test_a_wrong_command_line_is_2(arguments, text):
     result = run(*arguments)
