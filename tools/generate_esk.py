@@ -88,8 +88,9 @@ DOCUMENT = """<!-- Made from definitions/esk.toml by tools/generate_esk.py; do n
     esk COMMAND [--option VALUE | --option=VALUE]... [ARGUMENT]...
 
 `esk help COMMAND` shows what is below. Options and arguments may come in any order; behind `--`
-everything is an argument. Durations are a number of seconds, or one with `ms`, `s`, `m`, `h`, `d`;
-sizes are a number of bytes, or one with `kB`, `MB`, `GB` (1000) or `KiB`, `MiB`, `GiB` (1024).
+nothing is an option. Durations are a number of seconds, or one with `ms`, `s`, `m`, `h`, `d`; in a
+topic's settings, named `…_ms`, a number alone is milliseconds. Sizes are a number of bytes, or one
+with `kB`, `MB`, `GB` (1000) or `KiB`, `MiB`, `GiB` (1024).
 
 Results go to standard output: tables and lines for people, with `--json` JSON for programs.
 Trouble goes to standard error. Progress is shown there only when it is a terminal.
@@ -311,7 +312,8 @@ def page(global_options, commands):
         usage = f"esk {command['name']} {command['arguments']}".strip()
         text += f"\n## esk {command['name']}\n\n    {usage}\n\n{command['summary']}\n"
         for paragraph in command["detail"].split("\n"):
-            text += f"\n{paragraph}\n" if paragraph else ""
+            linked = re.sub(r"docs/([\w-]+\.md)", r"[docs/\1](\1)", paragraph)
+            text += f"\n{linked}\n" if paragraph else ""
         if command.get("option"):
             text += "\n" + page_options(command["option"])
         text += "\n" + "".join(f"    {example}\n" for example in command["examples"])
