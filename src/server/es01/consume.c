@@ -78,6 +78,9 @@ static void consumed(struct esk_consume *consume, enum esk_err err) {
     eski_es01_respond(request);
     if (is_open && !esk_loop_turn_spent(client->shard->loop)) {
         eski_es01_answers_write(client); /* while what was read is in the processor's cache */
+        if (!eski_es01_frames_may_take(client)) { /* else what is read could not be left */
+            esk_connection_want_input(client->connection, false);
+        }
     }
 }
 
