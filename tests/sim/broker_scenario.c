@@ -6,6 +6,7 @@
 #include "journal_damage.h"
 
 #include "base/memory.h"
+#include "base/mutation.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -194,6 +195,10 @@ static void draw_options(struct life *life) {
     bs->options.flush_interval_ms = (uint32_t)sim_between(random, 1, 1000);
     if (bs->options.flush_every_records != 1 && sim_one_in(random, 2)) {
         bs->options.flush_every_records = 0; /* the interval alone */
+    }
+    if (ESK_MUTATED(SEGMENT_TAKES_UNDURABLE)) { /* which only a late sync brings to light */
+        bs->options.flush_every_records = 0;
+        bs->options.flush_interval_ms = 1000;
     }
     bs->options.memory_bytes = shards * sim_between(random, 100000, 400000);
     bs->options.record_bytes_max = 16384;
