@@ -128,16 +128,16 @@ def test_connections_of_an_address_are_bounded(make_broker):
 
 
 def test_a_connection_without_requests_ends_after_the_idle_timeout(make_broker):
-    broker = make_broker(*BINARY, "--binary-idle-timeout", "500ms")
+    broker = make_broker(*BINARY, "--binary-idle-timeout", "2s")
     with connect(broker) as busy, connect(broker) as idle, connect(broker, greet=False) as mute:
         started = time.monotonic()
         assert mute.is_closed()  # no handshake counts too
         assert idle.is_closed()
-        assert 0.4 < time.monotonic() - started < 30
+        assert 1.9 < time.monotonic() - started < 30
         busy.close()
     with connect(broker) as busy:
         for _ in range(10):
-            threading.Event().wait(0.15)
+            threading.Event().wait(0.25)
             assert busy.ping(b"x") == b"x"
 
 
