@@ -116,6 +116,11 @@ void esk_connection_wake(struct esk_connection *connection);
 /* Calls `expired` in delay_ms, if it is not set anew before; 0: never. Coarse: up to 250 ms late.
  */
 void esk_connection_set_deadline(struct esk_connection *connection, uint32_t delay_ms);
+/* The time left, at least 1 ms, for a frame or body of which a part has come: base_ms from its
+ * beginning, a third of that while it holds memory that others may wait for, and a second more for
+ * each 16 KiB that came. */
+uint32_t esk_connection_receive_ms(uint64_t passed_ns, uint32_t base_ms, bool holds_memory,
+                                   uint64_t received_bytes);
 /* Sends what is queued, then ends: the client's remaining input is read and dropped for a while,
  * so that it sees the answer instead of a reset. `serve` is not called any more. */
 void esk_connection_finish(struct esk_connection *connection);

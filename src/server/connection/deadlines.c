@@ -6,6 +6,9 @@
 
 #include "runtime/loop.h"
 
+#define BYTES_PER_MS_MIN 16  /* 16 KiB/s: slower clients are dropped in the end */
+#define HOLDERS_TIME_SHARE 3 /* 10 of the 30 s that a body has to begin with */
+
 #define TICK_NS ((uint64_t)ESKI_TICK_MS * 1000000)
 #define TRIM_TICKS 8 /* pools are looked at every 2 s */
 
@@ -90,6 +93,14 @@ void eski_deadlines_start(struct eski_shard *shard) {
 
 uint64_t eski_deadlines_tick(struct eski_shard *shard, uint32_t delay_ms) {
     return current_tick(shard) + delay_ms / ESKI_TICK_MS + 1;
+}
+
+uint32_t esk_connection_receive_ms(uint64_t passed_ns, uint32_t base_ms, bool holds_memory,
+                                   uint64_t received_bytes) {
+    uint64_t allowed_ms =
+        base_ms / (holds_memory ? HOLDERS_TIME_SHARE : 1) + received_bytes / BYTES_PER_MS_MIN;
+    uint64_t passed_ms = passed_ns / 1000000;
+    return passed_ms < allowed_ms ? (uint32_t)(allowed_ms - passed_ms) : 1;
 }
 
 void eski_deadlines_place(struct esk_connection *connection) {

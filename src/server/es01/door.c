@@ -14,8 +14,6 @@
 #define IDLE_MS_DEFAULT 600000              /* spec, Binary protocol: 10 minutes */
 #define HELLO_MS_DEFAULT 10000
 #define FRAME_MS_DEFAULT 30000
-#define FRAME_BYTES_PER_MS_MIN 16    /* 16 KiB/s */
-#define HOLDERS_TIME_SHARE 3         /* less time for whom others may wait in line for memory */
 #define REFUSALS_TOLD_NS 60000000000 /* a minute */
 
 static struct eski_es01_shard *shard_of(const struct esk_connection *connection) {
@@ -185,14 +183,11 @@ static void set_deadline(struct eski_es01_client *client) {
         return; /* set when it opened */
     }
     if (client->partial_since_ns) {
-        uint64_t passed_ms =
-            (esk_loop_now_ns(client->shard->loop) - client->partial_since_ns) / 1000000;
+        uint64_t passed_ns = esk_loop_now_ns(client->shard->loop) - client->partial_since_ns;
         bool holds = client->incoming && client->incoming->claim.is_granted;
-        uint64_t allowed_ms = /* it grows with what comes */
-            options_of(client)->frame_ms / (holds ? HOLDERS_TIME_SHARE : 1) +
-            received_bytes(client) / FRAME_BYTES_PER_MS_MIN;
         esk_connection_set_deadline(
-            connection, passed_ms < allowed_ms ? (uint32_t)(allowed_ms - passed_ms) : 1);
+            connection, esk_connection_receive_ms(passed_ns, options_of(client)->frame_ms, holds,
+                                                  received_bytes(client)));
     } else {
         esk_connection_set_deadline(connection,
                                     client->in_flight ? 0 : options_of(client)->idle_ms);

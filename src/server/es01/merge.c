@@ -2,7 +2,7 @@
 /* Merges: small produces to one topic that come to a shard within one turn of its loop become one
  * produce of the broker, whoever sent them, so that they share what a produce costs. Each frame is
  * checked first, so that none fails for another's sake; what can't be known here (a full disk, a
- * topic deleted meanwhile) fails for all of them alike.
+ * topic deleted meanwhile) fails the frames with records in the partitions that it concerns.
  *
  * A merge is open until it is full, until a produce that is not merged needs to be behind it, or
  * until the turn's mails run. */

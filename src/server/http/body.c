@@ -5,9 +5,6 @@
 #include "server/http/http_private.h"
 #include "server/http/room_private.h"
 
-#define BODY_BYTES_PER_MS_MIN 16 /* 16 KiB/s */
-#define HOLDERS_TIME_SHARE 3     /* less time for whom others may wait in line for memory */
-
 /* Waits for more of the body, for longer the more of it has come; true: there is no more, which has
  * been answered. */
 static bool wait_for_body(struct eski_request *request) {
@@ -25,12 +22,10 @@ static bool wait_for_body(struct eski_request *request) {
     if (request->body_started_ns == 0) {
         request->body_started_ns = now_ns;
     }
-    uint64_t allowed_ms = request->shard->http->options.body_ms /
-                              (request->room.is_granted ? HOLDERS_TIME_SHARE : 1) +
-                          request->body.size / BODY_BYTES_PER_MS_MIN;
-    uint64_t passed_ms = (now_ns - request->body_started_ns) / 1000000;
-    esk_connection_set_deadline(connection,
-                                passed_ms < allowed_ms ? (uint32_t)(allowed_ms - passed_ms) : 1);
+    esk_connection_set_deadline(
+        connection, esk_connection_receive_ms(now_ns - request->body_started_ns,
+                                              request->shard->http->options.body_ms,
+                                              request->room.is_granted, request->body.size));
     esk_connection_want_input(connection, true);
     return false;
 }

@@ -38,6 +38,7 @@ void eski_room_refuse(struct eski_request *request) {
 static void on_room(struct esk_memory_claim *claim) {
     struct eski_request *request = ESK_CONTAINER(claim, struct eski_request, room);
     request->state = ESKI_STATE_BODY;
+    request->body_started_ns = 0; /* its time begins anew */
     esk_connection_set_deadline(request->connection, 0);
     esk_connection_wake(request->connection);
 }

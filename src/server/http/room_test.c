@@ -92,6 +92,49 @@ static void nobody_waits_for_ever(void **state) {
     stop();
 }
 
+/* At least; others are served meanwhile. */
+static void pass_ms(uint64_t ms) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t end_ms = (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 + ms;
+    do {
+        expect("GET", "/healthz", "", 200, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000 < end_ms);
+}
+
+/* In chunks, so that a part of it has come before it needs a claim. */
+static void the_time_in_line_is_not_the_body_s(void **state) {
+    (void)state;
+    enum { FIRST = 12000, SECOND = 5000, LINE_MS = 6000 };
+    start(LINE_MS);
+    hold_back(ESK_MEMORY_BODY, true);
+    int fd = dial();
+    char *value = esk_alloc(FIRST + 1);
+    memset(value, 'v', FIRST);
+    value[FIRST] = '\0';
+    char *first = esk_text_format("POST /topics/orders/produce HTTP/1.1\r\nHost: a\r\n"
+                                  "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                  "1d\r\n{\"records\":[{\"partition\":0,\"v\r\n"
+                                  "7\r\nalue\":\"\r\n%x\r\n%s\r\n",
+                                  (unsigned)FIRST, value);
+    send_text(fd, first);
+    expect("GET", "/healthz", "", 200, NULL);
+    char *second = esk_text_format("%x\r\n%.*s\r\n", (unsigned)SECOND, (int)SECOND, value);
+    send_text(fd, second);
+    wait_for_claim(true);
+    pass_ms(LINE_MS / 3 + (FIRST + SECOND) / 16 + 300); /* as much as a holder would have */
+    hold_back(ESK_MEMORY_BODY, false);
+    grant();
+    pass_ms(400); /* a deadline is at most 250 ms late */
+    send_text(fd, "4\r\n\"}]}\r\n0\r\n\r\n");
+    expect_answer(fd, "HTTP/1.1 200 ");
+    free(value);
+    free(first);
+    free(second);
+    stop();
+}
+
 static void who_goes_leaves_the_line(void **state) {
     (void)state;
     start(0);
@@ -139,6 +182,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_body_and_its_parser_wait_for_room),
         cmocka_unit_test(nobody_waits_for_ever),
+        cmocka_unit_test(the_time_in_line_is_not_the_body_s),
         cmocka_unit_test(who_goes_leaves_the_line),
         cmocka_unit_test(a_stop_answers_who_waits),
         cmocka_unit_test(input_that_cannot_be_kept_is_answered),
