@@ -5,58 +5,14 @@
 
 #include "base/assert.h"
 #include "wire/json/base64.h"
-#include "wire/json/document.h"
+#include "wire/json/copy.h"
 #include "wire/json/validate.h"
-#include "wire/json/writer.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-static void write(struct esk_json_writer *writer, const struct esk_json_value *value) {
-    struct esk_json_iterator iterator = esk_json_each(value);
-    struct esk_json_value child;
-    struct esk_slice key;
-    char real[40];
-    switch (value->type) {
-    case ESK_JSON_NULL:
-        esk_json_write_null(writer);
-        break;
-    case ESK_JSON_BOOL:
-        esk_json_write_bool(writer, value->boolean);
-        break;
-    case ESK_JSON_INT64:
-        esk_json_write_int64(writer, value->int64);
-        break;
-    case ESK_JSON_UINT64:
-        esk_json_write_uint64(writer, value->uint64);
-        break;
-    case ESK_JSON_REAL: /* the exponent keeps it a real */
-        snprintf(real, sizeof(real), "%.17e", value->real);
-        esk_json_write_raw(writer, esk_slice_text(real));
-        break;
-    case ESK_JSON_STRING:
-        esk_json_write_string(writer, value->string);
-        break;
-    case ESK_JSON_ARRAY:
-        esk_json_open_array(writer);
-        while (esk_json_next_element(&iterator, &child)) {
-            write(writer, &child);
-        }
-        esk_json_close_array(writer);
-        break;
-    case ESK_JSON_OBJECT:
-        esk_json_open_object(writer);
-        while (esk_json_next_field(&iterator, &key, &child)) {
-            esk_json_write_key_bytes(writer, key);
-            write(writer, &child);
-        }
-        esk_json_close_object(writer);
-    }
-}
 
 static void write_padded(struct esk_buffer *buffer, const struct esk_json_value *root) {
     struct esk_json_writer writer = esk_json_writer(buffer);
-    write(&writer, root);
+    esk_json_copy(&writer, root, ESK_JSON_AS_READ);
     memset(esk_buffer_grow(buffer, ESK_JSON_PADDING), '"', ESK_JSON_PADDING);
 }
 
