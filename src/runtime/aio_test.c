@@ -24,7 +24,7 @@ static char path[32];
 static int set_up(void **state) {
     (void)state;
     platform = esk_runtime_platform_create();
-    strcpy(path, "esker-aio-test-XXXXXX"); /* not in /tmp, which is often held in memory */
+    strcpy(path, "esker-aio-test-XXXXXX"); /* here: the usual place may be no disk */
     int fd = mkstemp(path);
     return fd < 0 || ftruncate(fd, (off_t)BLOCKS * BLOCK) != 0 || close(fd) != 0;
 }
