@@ -54,6 +54,31 @@ static void the_first_file_is_made_behind_the_first_answer(void **unused) {
     assert_int_equal(f.journal->current->prepared_bytes, FILE_BYTES);
 }
 
+/* Appends entries, one each so many ns, until so much of the current file is used. */
+static void fill(uint64_t *index, uint64_t bytes, uint64_t ns) {
+    while (f.journal->current->position < bytes) {
+        advance(&f.fake, ns);
+        append_many(*index, *index);
+        (*index)++;
+    }
+}
+
+static void the_next_file_is_made_in_time_for_the_pace(void **unused) {
+    (void)unused;
+    const uint64_t bytes = 16 * FILE_BYTES;
+    uint64_t index = 2;
+    f.options.file_bytes = bytes;
+    f.options.held_bytes_max = 4 * bytes;
+    start();
+    append_many(1, 1);
+    fill(&index, bytes / 4, 100000000);
+    assert_int_equal(f.journal->current->prepared_bytes, bytes);
+    assert_null(f.journal->next); /* there is time until it is half full */
+    fill(&index, bytes / 8 * 3, 1000000);
+    assert_non_null(f.journal->next); /* at this pace there is not */
+    assert_true(f.journal->hurry);
+}
+
 static void files_are_recycled_once_checkpoints_pass(void **unused) {
     (void)unused;
     start();
@@ -345,6 +370,7 @@ static void relaxed_mode_rolls_only_with_one_file_unsynced(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(the_first_file_is_made_behind_the_first_answer),
+        TEST(the_next_file_is_made_in_time_for_the_pace),
         TEST(files_are_recycled_once_checkpoints_pass),
         TEST(without_room_for_a_spares_name_the_file_goes),
         TEST(an_entry_above_its_checkpoint_holds_its_file),

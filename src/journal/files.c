@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a running journal, seen from its loop: the current one, the next one, which the helper
- * makes when the current one is half full, and older ones, which are released in order of number
- * once no group needs them. Releasing takes a frame that says so (`oldest_file`) to be durable
- * first; then the helper renames the file to a spare, from which a later file is made. */
+ * makes when the current one is half full or will soon be full, and older ones, which are released
+ * in order of number once no group needs them. Releasing takes a frame that says so (`oldest_file`)
+ * to be durable first; then the helper renames the file to a spare, from which a later file is
+ * made. */
 #include "journal/journal_private.h"
 
 #include "base/assert.h"
@@ -10,6 +11,9 @@
 #include "base/mutation.h"
 
 #include <stdlib.h>
+
+#define PACE_STEPS 16  /* of a file: the last one says how quickly it fills */
+#define LEISURE_NS 1e9 /* a new file with pauses takes less: 0.7 s, and its syncs */
 
 struct eski_file *eski_file_create(struct esk_journal *journal, uint64_t number) {
     struct eski_file *file = esk_alloc_zeroed(1, sizeof(*file));
@@ -74,6 +78,29 @@ void eski_files_account(struct esk_journal *journal) {
 
 /* --- the next file --- */
 
+/* Keeps how long the last step took. */
+static void note_pace(struct esk_journal *journal, uint64_t now) {
+    uint64_t position = journal->current->position;
+    if (position >= journal->pace_position + journal->options.file_bytes / PACE_STEPS) {
+        journal->pace_ns = now - journal->pace_since_ns;
+        journal->pace_position = position;
+        journal->pace_since_ns = now;
+    }
+}
+
+/* Whether the current file will be full sooner than another is made with pauses. */
+static bool is_rushed(struct esk_journal *journal) {
+    const struct eski_file *current = journal->current;
+    uint64_t now = esk_loop_now_ns(journal->options.loop);
+    note_pace(journal, now);
+    uint64_t end = current->prepared_bytes ? current->prepared_bytes : journal->options.file_bytes;
+    uint64_t left = current->position < end ? end - current->position : 0;
+    uint64_t since = now - journal->pace_since_ns;
+    double pace_ns = (double)(journal->pace_ns > since ? journal->pace_ns : since);
+    double steps = (double)left * PACE_STEPS / (double)journal->options.file_bytes;
+    return steps * pace_ns < LEISURE_NS;
+}
+
 static void prepared(struct esk_mail *mail) {
     struct eski_prepare *prepare = ESK_CONTAINER(mail, struct eski_prepare, mail);
     struct esk_journal *journal = prepare->journal;
@@ -109,8 +136,11 @@ static void prepare_in_helper(struct esk_mail *mail) {
 
 void eski_files_prepare(struct esk_journal *journal) {
     struct eski_file *current = journal->current;
-    bool wanted = current->prepared_bytes == 0 ? journal->durable_position > 0
-                                               : current->position > current->prepared_bytes / 2;
+    bool rushed = is_rushed(journal);
+    bool wanted = current->prepared_bytes == 0
+                      ? journal->durable_position > 0
+                      : rushed || current->position > current->prepared_bytes / 2;
+    atomic_store_explicit(&journal->hurry, rushed, memory_order_relaxed);
     if (!wanted || journal->next || journal->preparing || journal->closing || journal->failed ||
         (journal->prepare_no_space && journal->retry_at_ns != 0)) {
         return;
@@ -133,7 +163,6 @@ void eski_files_prepare(struct esk_journal *journal) {
     prepare->mail.run = prepare_in_helper;
     journal->preparing = true;
     journal->helper_jobs++;
-    atomic_store_explicit(&journal->hurry, false, memory_order_relaxed);
     esk_post(journal->helper, &prepare->mail);
 }
 
@@ -152,9 +181,6 @@ bool eski_files_roll(struct esk_journal *journal, size_t frame_bytes) {
         return false;
     }
     if (!journal->next || older_undurable(journal)) {
-        if (journal->preparing && current->position > journal->options.file_bytes) {
-            atomic_store_explicit(&journal->hurry, true, memory_order_relaxed);
-        }
         ESK_REACHED(JOURNAL_UNPREPARED);
         return false;
     }
@@ -164,6 +190,8 @@ bool eski_files_roll(struct esk_journal *journal, size_t frame_bytes) {
     }
     journal->current = journal->next;
     journal->next = NULL;
+    journal->pace_position = journal->current->position;
+    journal->pace_since_ns = esk_loop_now_ns(journal->options.loop);
     esk_list_append(&journal->files, &journal->current->link);
     return true;
 }

@@ -76,7 +76,10 @@ struct esk_journal {
     size_t spare_count;
     uint64_t number_next;
     struct eski_file_header header; /* what each file of this generation says */
-    atomic_bool hurry;              /* the next file is wanted now: no pauses */
+    atomic_bool hurry;              /* the next file is wanted soon: no pauses */
+    uint64_t pace_since_ns;         /* when the current step of the current file began, */
+    uint64_t pace_position;         /* and where; */
+    uint64_t pace_ns;               /* how long the step before took; at first forever */
     atomic_bool abandon;            /* closing: background work stops early */
 
     struct eski_slot slots[ESKI_WRITES_MAX];

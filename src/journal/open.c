@@ -219,6 +219,7 @@ static struct esk_journal *create(const struct esk_journal_options *options,
     esk_list_init(&journal->queue);
     esk_list_init(&journal->pending);
     atomic_init(&journal->hurry, false);
+    journal->pace_ns = UINT64_MAX;
     atomic_init(&journal->abandon, false);
     journal->number_next = recovery->number_max + 2;
     journal->sequence_next = recovery->sequence + 1;

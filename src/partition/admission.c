@@ -88,6 +88,10 @@ static enum esk_err admit(struct esk_shard *shard, const struct esk_submit *subm
         shard->reserved_bytes += size;
         shard->admitted++;
         esk_counter_set(&shard->metrics.tail_bytes, shard->tail_bytes);
+        uint64_t ahead = esk_reserve_wanted(shard->options.storage->reserve);
+        if (ahead > 0) {
+            change_ballast(shard, false, ahead);
+        }
     } else {
         change_ballast(shard, false, size); /* also after NO_SPACE: the next one may find room */
     }

@@ -57,6 +57,7 @@ struct esk_file_ops {
     enum esk_err (*write)(struct esk_file *file, const struct esk_slice *slices, size_t count,
                           uint64_t position, size_t *written, struct esk_error *error);
     bool (*write_begin)(struct esk_file *file, struct esk_write *write); /* NULL: never */
+    void (*write_back)(struct esk_file *file, uint64_t position, uint64_t size); /* NULL: never */
     enum esk_err (*sync)(struct esk_file *file, struct esk_error *error);
     enum esk_err (*truncate)(struct esk_file *file, uint64_t size, struct esk_error *error);
     enum esk_err (*allocate)(struct esk_file *file, uint64_t position, uint64_t size,
@@ -90,6 +91,9 @@ enum esk_err esk_file_write(struct esk_file *file, const struct esk_slice *slice
  * write. In the write's loop; of a DIRECT file, over bytes that were written before, since a file
  * that grows may wait for the file system. Begun writes end in any order. */
 bool esk_file_write_begin(struct esk_file *file, struct esk_write *write);
+/* Begins to bring what was written in this range to the device, so that a later sync finds little
+ * left to do; waits for room in the device's queue at most. A hint: what fails, the sync tells. */
+void esk_file_write_back(struct esk_file *file, uint64_t position, uint64_t size);
 /* fdatasync, and the size. A failure may be reported once and to one descriptor only: whoever gets
  * one ends the broker, nobody tries again. */
 enum esk_err esk_file_sync(struct esk_file *file, struct esk_error *error);

@@ -110,6 +110,10 @@ static bool file_write_begin(struct esk_file *file, struct esk_write *write) {
     return true;
 }
 
+static void file_write_back(struct esk_file *file, uint64_t position, uint64_t size) {
+    esk_file_write_back(faulty(file)->inner, position, size);
+}
+
 static enum esk_err file_sync(struct esk_file *file, struct esk_error *error) {
     struct faulty_file *f = faulty(file);
     enum esk_err err = ask_file(f, ESKI_FAULT_SYNC, "sync", error);
@@ -160,6 +164,7 @@ static const struct esk_file_ops file_ops = {
     .read = file_read,
     .write = file_write,
     .write_begin = file_write_begin,
+    .write_back = file_write_back,
     .sync = file_sync,
     .truncate = file_truncate,
     .allocate = file_allocate,

@@ -125,6 +125,12 @@ void eski_file_write_ended(struct esk_write *write, int64_t result) {
     }
 }
 
+static void file_write_back(struct esk_file *file, uint64_t position, uint64_t size) {
+    /* Without waiting for it, this takes no error away from the descriptor's next sync. */
+    (void)sync_file_range(runtime_file(file)->fd, (off_t)position, (off_t)size,
+                          SYNC_FILE_RANGE_WRITE);
+}
+
 static enum esk_err file_sync(struct esk_file *file, struct esk_error *error) {
     struct runtime_file *f = runtime_file(file);
     int failed;
@@ -195,6 +201,7 @@ static const struct esk_file_ops ops = {
     .read = file_read,
     .write = file_write,
     .write_begin = file_write_begin,
+    .write_back = file_write_back,
     .sync = file_sync,
     .truncate = file_truncate,
     .allocate = file_allocate,

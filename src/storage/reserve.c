@@ -66,6 +66,16 @@ void esk_reserve_give(struct esk_reserve *reserve, uint64_t bytes) {
     ESK_ASSERT(before >= bytes);
 }
 
+uint64_t esk_reserve_wanted(struct esk_reserve *reserve) {
+    uint64_t limit = atomic_load(&reserve->limit);
+    uint64_t admitted = atomic_load(&reserve->admitted);
+    if (admitted <= limit / 2 || limit >= reserve->bytes_max || atomic_load(&reserve->refused)) {
+        return 0;
+    }
+    uint64_t left = reserve->bytes_max - admitted;
+    return limit < left ? limit : left;
+}
+
 static void turn_begin(struct esk_reserve *reserve) {
     while (atomic_flag_test_and_set(&reserve->turn)) {
         esk_pause(reserve->platform, TURN_WAIT_NS);

@@ -26,6 +26,9 @@ void esk_reserve_destroy(struct esk_reserve *reserve);
  * spent. Up to one step is admitted before the file exists. bytes is at most bytes_max. */
 enum esk_err esk_reserve_take(struct esk_reserve *reserve, uint64_t bytes);
 void esk_reserve_give(struct esk_reserve *reserve, uint64_t bytes);
+/* Any loop. How much `more` to let it grow before anyone has to wait: 0 while less than half of it
+ * is taken, at its largest, and where growing failed lately. */
+uint64_t esk_reserve_wanted(struct esk_reserve *reserve);
 
 /* Worker: allocates so that everything admitted plus `more` has room. After ESK_ERR_NO_SPACE it may
  * be called again at any time (the partition layer does so on a timer; through

@@ -64,6 +64,25 @@ static void it_grows_to_the_bound_and_no_further(void **state) {
     esk_reserve_give(world->reserve, 1);
 }
 
+static void it_is_wanted_larger_before_anyone_waits(void **state) {
+    struct world *world = *state;
+    assert_int_equal(esk_reserve_take(world->reserve, STEP / 2), ESK_OK);
+    assert_int_equal(esk_reserve_wanted(world->reserve), 0);
+    uint64_t taken = STEP / 2;
+    for (uint64_t size = STEP; size < BOUND; size = file_size(world)) {
+        uint64_t more = size / 2 + 1 - taken;
+        assert_int_equal(esk_reserve_take(world->reserve, more), ESK_OK);
+        taken += more;
+        assert_int_equal(esk_reserve_grow(world->reserve, esk_reserve_wanted(world->reserve), NULL),
+                         ESK_OK);
+        assert_true(file_size(world) > size);
+    }
+    assert_int_equal(file_size(world), BOUND);
+    assert_int_equal(esk_reserve_take(world->reserve, BOUND - taken), ESK_OK);
+    assert_int_equal(esk_reserve_wanted(world->reserve), 0);
+    esk_reserve_give(world->reserve, BOUND);
+}
+
 static void a_full_disk_refuses_until_growing_works_again(void **state) {
     struct world *world = *state;
     assert_int_equal(esk_reserve_grow(world->reserve, 0, NULL), ESK_OK);
@@ -72,6 +91,7 @@ static void a_full_disk_refuses_until_growing_works_again(void **state) {
     assert_int_equal(esk_reserve_take(world->reserve, STEP), ESK_OK);
     assert_int_equal(esk_reserve_take(world->reserve, 1), ESK_ERR_AGAIN);
     assert_int_equal(esk_reserve_grow(world->reserve, 1, &error), ESK_ERR_NO_SPACE);
+    assert_int_equal(esk_reserve_wanted(world->reserve), 0); /* not again with each record */
     assert_non_null(strstr(error.text, PATH));
     assert_int_equal(file_size(world), STEP); /* no half step stays */
     assert_int_equal(esk_reserve_take(world->reserve, 1), ESK_ERR_NO_SPACE);
@@ -240,6 +260,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_step_is_admitted_before_there_is_a_file, start, stop),
         cmocka_unit_test_setup_teardown(it_grows_to_the_bound_and_no_further, start, stop),
+        cmocka_unit_test_setup_teardown(it_is_wanted_larger_before_anyone_waits, start, stop),
         cmocka_unit_test_setup_teardown(a_full_disk_refuses_until_growing_works_again, start, stop),
         cmocka_unit_test_setup_teardown(nothing_is_admitted_without_a_file_once_growing_failed,
                                         start, stop),

@@ -254,6 +254,9 @@ enum esk_err esk_segment_append(struct esk_segment *segment, uint64_t position,
         size_t part_count;
         size_t bytes = next_part(&cursor, part, &part_count);
         enum esk_err err = write_part(segment, part, part_count, at, error);
+        if (err == ESK_OK && bytes == ESK_SEGMENT_WRITE_BYTES) {
+            esk_file_write_back(segment->file, at, bytes);
+        }
         if (err != ESK_OK || cursor.next == count) {
             return err;
         }

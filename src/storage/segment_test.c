@@ -88,13 +88,14 @@ static void appended_bytes_are_read_back_with_an_end_mark_behind(void **state) {
     free(read);
 }
 
-static void long_appends_pause_between_slices(void **state) {
+static void long_appends_pause_between_slices_and_send_them_on(void **state) {
     struct fixture *fixture = *state;
     uint8_t *bytes = esk_alloc_zeroed(1, 4 * ESK_SEGMENT_WRITE_BYTES);
     struct esk_segment *segment = create(fixture, 0);
-    struct esk_slice slice = esk_slice(bytes, 4 * ESK_SEGMENT_WRITE_BYTES);
+    struct esk_slice slice = esk_slice(bytes, 4 * ESK_SEGMENT_WRITE_BYTES - 1);
     assert_int_equal(esk_segment_append(segment, 0, &slice, 1, 1000, NULL), ESK_OK);
     assert_int_equal(fixture->disk.pauses, 3);
+    assert_int_equal(fixture->disk.written_back, 3 * ESK_SEGMENT_WRITE_BYTES);
     esk_segment_release(segment);
     free(bytes);
 }
@@ -440,7 +441,7 @@ static void a_write_that_finds_no_room_is_tried_again(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DISK(appended_bytes_are_read_back_with_an_end_mark_behind),
-        WITH_DISK(long_appends_pause_between_slices),
+        WITH_DISK(long_appends_pause_between_slices_and_send_them_on),
         WITH_DISK(a_read_is_bounded_by_the_end_it_is_told),
         WITH_DISK(syncs_cover_the_file_and_every_name),
         WITH_DISK(a_sealed_segment_is_known_by_its_index_file),
