@@ -12,13 +12,13 @@
 
 #include <stdlib.h>
 
-#define MOVE_BYTES_MAX (4u << 20)              /* one move: bounds how long another one waits */
-#define CHECKPOINT_FULLNESS 0.25               /* of the journal: below it nothing is urgent */
-#define URGENT_FULLNESS 0.75                   /* above it checkpoints follow without a pause */
+#define MOVE_BYTES_MAX (16u << 20) /* one move: bounds how long another one waits: 50 ms */
+#define CHECKPOINT_FULLNESS 0.25   /* of the journal: below it nothing is urgent */
+#define URGENT_FULLNESS 0.75       /* above it checkpoints follow without a pause */
 #define CHECKPOINT_PAUSE_NS UINT64_C(20000000) /* between two at CHECKPOINT_FULLNESS: 20 ms */
 #define IDLE_NS UINT64_C(2000000000)           /* without an entry: 2 s */
 #define IDLE_PAUSE_NS UINT64_C(1000000)        /* between two checkpoints then: 1 ms */
-#define SLICE_PAUSE_NS UINT64_C(300000) /* between two slices while there is time: 400 MB/s */
+#define SLICE_PAUSE_NS UINT64_C(300000) /* between two slices at CHECKPOINT_FULLNESS: 400 MB/s */
 #define ENCODE_BYTES (256u << 10)       /* of windows in a turn: about 0.2 ms */
 #define RETRY_NS UINT64_C(100000000)    /* after a full disk: 0.1 s */
 
@@ -261,6 +261,13 @@ static struct eski_move *pick_settling(struct esk_shard *shard) {
     return NULL;
 }
 
+/* How far from urgent the journal's fullness is: 1 while nothing presses, 0 at URGENT_FULLNESS. */
+static double slack(const struct esk_shard *shard) {
+    double left = URGENT_FULLNESS - esk_journal_fullness(shard->journal);
+    double share = left / (URGENT_FULLNESS - CHECKPOINT_FULLNESS);
+    return share < 0 ? 0 : share > 1 ? 1 : share;
+}
+
 /* Whether a checkpoint is due now; starts the timer when it is due later. */
 static bool checkpoint_due(struct esk_shard *shard) {
     if (shard->stopping || !esk_list_empty(&shard->waiting) ||
@@ -273,9 +280,7 @@ static bool checkpoint_due(struct esk_shard *shard) {
         return idle_due(shard, now);
     }
     if (fullness >= URGENT_FULLNESS || now >= shard->mover_next_ns) {
-        double slack = (URGENT_FULLNESS - fullness) / (URGENT_FULLNESS - CHECKPOINT_FULLNESS);
-        slack = slack < 0 ? 0 : slack;
-        shard->mover_next_ns = now + (uint64_t)(slack * (double)CHECKPOINT_PAUSE_NS);
+        shard->mover_next_ns = now + (uint64_t)(slack(shard) * (double)CHECKPOINT_PAUSE_NS);
         return true;
     }
     esk_timer_start(shard->loop, &shard->mover_timer, shard->mover_next_ns);
@@ -302,9 +307,9 @@ void eski_mover_kick(struct esk_shard *shard) {
         move = pick_full(shard);
     }
     if (move != NULL) {
-        bool hurry = urgent || shard->stopping || !esk_list_empty(&shard->waiting) ||
+        bool hurry = shard->stopping || !esk_list_empty(&shard->waiting) ||
                      shard->tail_bytes * 2 > shard->options.tail_bytes_max;
-        eski_move_pace(move, hurry ? 0 : SLICE_PAUSE_NS);
+        eski_move_pace(move, hurry ? 0 : (uint64_t)(slack(shard) * (double)SLICE_PAUSE_NS));
         start_move(move);
     }
 }

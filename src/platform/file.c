@@ -92,10 +92,10 @@ bool esk_file_write_begin(struct esk_file *file, struct esk_write *write) {
     return file->ops->write_begin && file->ops->write_begin(file, write);
 }
 
-void esk_file_write_back(struct esk_file *file, uint64_t position, uint64_t size) {
-    if (file->ops->write_back) {
-        file->ops->write_back(file, position, size);
-    }
+enum esk_err esk_file_write_back(struct esk_file *file, uint64_t position, uint64_t size,
+                                 uint64_t lag, struct esk_error *error) {
+    ESK_ASSERT(lag <= position);
+    return file->ops->write_back ? file->ops->write_back(file, position, size, lag, error) : ESK_OK;
 }
 
 enum esk_err esk_file_sync(struct esk_file *file, struct esk_error *error) {

@@ -57,7 +57,8 @@ struct esk_file_ops {
     enum esk_err (*write)(struct esk_file *file, const struct esk_slice *slices, size_t count,
                           uint64_t position, size_t *written, struct esk_error *error);
     bool (*write_begin)(struct esk_file *file, struct esk_write *write); /* NULL: never */
-    void (*write_back)(struct esk_file *file, uint64_t position, uint64_t size); /* NULL: never */
+    enum esk_err (*write_back)(struct esk_file *file, uint64_t position, uint64_t size,
+                               uint64_t lag, struct esk_error *error); /* NULL: nothing to do */
     enum esk_err (*sync)(struct esk_file *file, struct esk_error *error);
     enum esk_err (*truncate)(struct esk_file *file, uint64_t size, struct esk_error *error);
     enum esk_err (*allocate)(struct esk_file *file, uint64_t position, uint64_t size,
@@ -91,9 +92,12 @@ enum esk_err esk_file_write(struct esk_file *file, const struct esk_slice *slice
  * write. In the write's loop; of a DIRECT file, over bytes that were written before, since a file
  * that grows may wait for the file system. Begun writes end in any order. */
 bool esk_file_write_begin(struct esk_file *file, struct esk_write *write);
-/* Begins to bring what was written in this range to the device, so that a later sync finds little
- * left to do; waits for room in the device's queue at most. A hint: what fails, the sync tells. */
-void esk_file_write_back(struct esk_file *file, uint64_t position, uint64_t size);
+/* Begins to bring size bytes at position, which are written, to the device, so that a later sync
+ * finds little left to do. Then waits for the size bytes that lie `lag` before them, so that no more
+ * than that stands in the device's queue; 0: does not wait. Not durable: that takes a sync. A
+ * failure is one of a sync. */
+enum esk_err esk_file_write_back(struct esk_file *file, uint64_t position, uint64_t size,
+                                 uint64_t lag, struct esk_error *error);
 /* fdatasync, and the size. A failure may be reported once and to one descriptor only: whoever gets
  * one ends the broker, nobody tries again. */
 enum esk_err esk_file_sync(struct esk_file *file, struct esk_error *error);

@@ -110,8 +110,11 @@ static bool file_write_begin(struct esk_file *file, struct esk_write *write) {
     return true;
 }
 
-static void file_write_back(struct esk_file *file, uint64_t position, uint64_t size) {
-    esk_file_write_back(faulty(file)->inner, position, size);
+static enum esk_err file_write_back(struct esk_file *file, uint64_t position, uint64_t size,
+                                    uint64_t lag, struct esk_error *error) {
+    struct faulty_file *f = faulty(file);
+    enum esk_err err = lag > 0 ? ask_file(f, ESKI_FAULT_SYNC, "write back", error) : ESK_OK;
+    return err ? err : esk_file_write_back(f->inner, position, size, lag, error);
 }
 
 static enum esk_err file_sync(struct esk_file *file, struct esk_error *error) {

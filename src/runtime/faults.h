@@ -8,7 +8,8 @@
  *
  *   OPERATION:WHEN:WHAT[:PATTERN]
  *
- *   OPERATION  open read write sync truncate allocate lock remove rename folder (make, sync, list)
+ *   OPERATION  open read write sync (also a wait for write-back) truncate allocate lock remove
+ *              rename folder (make, sync, list)
  *   WHEN       N       the Nth call that operation and pattern match, counted from 1
  *              N-M     the Nth to the Mth      N-  from the Nth on
  *              %N      every Nth

@@ -125,10 +125,22 @@ void eski_file_write_ended(struct esk_write *write, int64_t result) {
     }
 }
 
-static void file_write_back(struct esk_file *file, uint64_t position, uint64_t size) {
-    /* Without waiting for it, this takes no error away from the descriptor's next sync. */
-    (void)sync_file_range(runtime_file(file)->fd, (off_t)position, (off_t)size,
-                          SYNC_FILE_RANGE_WRITE);
+/* A file system may not know sync_file_range; the sync that follows then does it all. What fails
+ * without waiting, that sync is told; a wait would take it away from it. */
+static enum esk_err file_write_back(struct esk_file *file, uint64_t position, uint64_t size,
+                                    uint64_t lag, struct esk_error *error) {
+    struct runtime_file *f = runtime_file(file);
+    (void)sync_file_range(f->fd, (off_t)position, (off_t)size, SYNC_FILE_RANGE_WRITE);
+    if (lag == 0) {
+        return ESK_OK;
+    }
+    int failed;
+    do {
+        failed = sync_file_range(f->fd, (off_t)(position - lag), (off_t)size,
+                                 SYNC_FILE_RANGE_WAIT_BEFORE);
+    } while (failed && errno == EINTR);
+    bool unknown = failed && (errno == EINVAL || errno == ENOSYS || errno == ESPIPE);
+    return failed && !unknown ? fail_at(f, "write back", position - lag, errno, error) : ESK_OK;
 }
 
 static enum esk_err file_sync(struct esk_file *file, struct esk_error *error) {

@@ -131,6 +131,11 @@ enum esk_err eski_file_sync(struct esk_file *file, const char *path, struct esk_
     return sync_result(esk_file_sync(file, error), path, error);
 }
 
+enum esk_err eski_file_write_back(struct esk_file *file, const char *path, uint64_t position,
+                                  uint64_t size, uint64_t lag, struct esk_error *error) {
+    return sync_result(esk_file_write_back(file, position, size, lag, error), path, error);
+}
+
 enum esk_err eski_storage_folder_sync(struct esk_platform *platform, const char *path,
                                       struct esk_error *error) {
     if (ESK_MUTATED(NO_FOLDER_SYNC)) {

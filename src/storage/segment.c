@@ -10,6 +10,9 @@
 
 #include <stdlib.h>
 
+/* Of an append, in the device's queue: the journals' writes wait behind them; with less the disk
+ * has nothing to do between two slices. */
+#define QUEUED_BYTES_MAX (4u << 20)
 #define PART_SLICES 255 /* of one write: 4 KiB of stack; batches of 500 B fill a whole write */
 
 static const uint8_t end_mark[ESKI_END_MARK_BYTES];
@@ -248,14 +251,16 @@ enum esk_err esk_segment_append(struct esk_segment *segment, uint64_t position,
                                 struct esk_error *error) {
     struct cursor cursor = {slices, count, 0, 0};
     struct esk_slice part[PART_SLICES + 1];
-    uint64_t at = ESK_SEGMENT_HEADER_BYTES + position;
+    const uint64_t first = ESK_SEGMENT_HEADER_BYTES + position;
+    uint64_t at = first;
     size_t since_pause = 0;
     for (;;) {
         size_t part_count;
         size_t bytes = next_part(&cursor, part, &part_count);
         enum esk_err err = write_part(segment, part, part_count, at, error);
         if (err == ESK_OK && bytes == ESK_SEGMENT_WRITE_BYTES) {
-            esk_file_write_back(segment->file, at, bytes);
+            uint64_t lag = at >= first + QUEUED_BYTES_MAX ? QUEUED_BYTES_MAX : 0;
+            err = eski_file_write_back(segment->file, segment->path, at, bytes, lag, error);
         }
         if (err != ESK_OK || cursor.next == count) {
             return err;

@@ -64,9 +64,9 @@ enum esk_err esk_segment_open_revision(const struct esk_storage *storage, uint64
                                        struct esk_segment **segment, struct esk_error *error);
 
 /* Writes whole batches at position, in slices of ESK_SEGMENT_WRITE_BYTES with pause_ns between
- * them, and the end mark behind. Whole slices go on to the device at once: a sync that finds many
- * megabytes to write holds up the journals' writes. On an error nothing counts; the same range may
- * be written again. */
+ * them, and the end mark behind. Whole slices go on to the device at once, some megabytes ahead of
+ * it at most: a sync that finds many to write holds up the journals' writes. On an error nothing
+ * counts; the same range may be written again, but after ESK_ERR_IO. */
 enum esk_err esk_segment_append(struct esk_segment *segment, uint64_t position,
                                 const struct esk_slice *slices, size_t count, uint64_t pause_ns,
                                 struct esk_error *error);

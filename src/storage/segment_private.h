@@ -102,6 +102,8 @@ enum esk_err eski_folder_numbers(struct esk_platform *platform, const char *fold
 /* Any failure of these ends the broker: ESK_ERR_IO whatever the system called it, so that nobody
  * takes a sync's ENOSPC for something to try again. */
 enum esk_err eski_file_sync(struct esk_file *file, const char *path, struct esk_error *error);
+enum esk_err eski_file_write_back(struct esk_file *file, const char *path, uint64_t position,
+                                  uint64_t size, uint64_t lag, struct esk_error *error);
 enum esk_err eski_storage_folder_sync(struct esk_platform *platform, const char *path,
                                       struct esk_error *error);
 /* Makes the group's folder, and remembers that its name is not durable. */

@@ -96,6 +96,24 @@ static void long_appends_pause_between_slices_and_send_them_on(void **state) {
     assert_int_equal(esk_segment_append(segment, 0, &slice, 1, 1000, NULL), ESK_OK);
     assert_int_equal(fixture->disk.pauses, 3);
     assert_int_equal(fixture->disk.written_back, 3 * ESK_SEGMENT_WRITE_BYTES);
+    assert_int_equal(fixture->disk.lag, 0);
+    esk_segment_release(segment);
+    free(bytes);
+}
+
+static void an_append_runs_only_so_far_ahead_of_the_device(void **state) {
+    struct fixture *fixture = *state;
+    const size_t size = 5u << 20;
+    uint8_t *bytes = esk_alloc_zeroed(1, size);
+    struct esk_segment *segment = create(fixture, 0);
+    struct esk_slice slice = esk_slice(bytes, size);
+    assert_int_equal(esk_segment_append(segment, 0, &slice, 1, 0, NULL), ESK_OK);
+    assert_int_equal(fixture->disk.written_back, size);
+    assert_int_equal(fixture->disk.lag, 4u << 20);
+    fixture->disk.kind = FAKE_SYNC; /* what waits for the device learns what a sync would */
+    fixture->disk.fail_in = 1;
+    fixture->disk.fail_with = ESK_ERR_NO_SPACE;
+    assert_int_equal(esk_segment_append(segment, size, &slice, 1, 0, NULL), ESK_ERR_IO);
     esk_segment_release(segment);
     free(bytes);
 }
@@ -442,6 +460,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         WITH_DISK(appended_bytes_are_read_back_with_an_end_mark_behind),
         WITH_DISK(long_appends_pause_between_slices_and_send_them_on),
+        WITH_DISK(an_append_runs_only_so_far_ahead_of_the_device),
         WITH_DISK(a_read_is_bounded_by_the_end_it_is_told),
         WITH_DISK(syncs_cover_the_file_and_every_name),
         WITH_DISK(a_sealed_segment_is_known_by_its_index_file),
