@@ -93,8 +93,8 @@ enum esk_err esk_file_write(struct esk_file *file, const struct esk_slice *slice
  * that grows may wait for the file system. Begun writes end in any order. */
 bool esk_file_write_begin(struct esk_file *file, struct esk_write *write);
 /* Begins to bring size bytes at position, which are written, to the device, so that a later sync
- * finds little left to do. Then waits for the size bytes that lie `lag` before them, so that no more
- * than that stands in the device's queue; 0: does not wait. Not durable: that takes a sync. A
+ * finds little left to do. Then waits for the size bytes that lie `lag` before them, so that no
+ * more than that stands in the device's queue; 0: does not wait. Not durable: that takes a sync. A
  * failure is one of a sync. */
 enum esk_err esk_file_write_back(struct esk_file *file, uint64_t position, uint64_t size,
                                  uint64_t lag, struct esk_error *error);
