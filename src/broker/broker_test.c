@@ -335,6 +335,86 @@ static void a_produce_that_is_ended_leaves_nothing_behind(void **state) {
     assert_int_equal(high_watermark, 4);
 }
 
+/* --- a produce whose journals are not equally fast --- */
+
+struct looks {
+    struct esk_produce produce;
+    unsigned advanced; /* looks before the end */
+    unsigned done;
+    uint64_t first_offset;
+};
+
+/* Six records in turn for partitions 0 to 2. A bit for each that is known. */
+static unsigned look(struct esk_produce *produce, uint64_t first_offset) {
+    struct esk_produce_run run;
+    unsigned known = 0;
+    for (uint32_t i = 0; i < 6; i++) {
+        assert_true(esk_produce_next_run(produce, &run));
+        assert_int_equal(run.partition, i % 3);
+        assert_int_equal(run.count, 1);
+        assert_int_equal(run.err, ESK_OK);
+        if (!run.is_out) {
+            assert_int_equal(run.offset, first_offset + i / 3);
+            known |= 1u << i;
+        }
+    }
+    assert_false(esk_produce_next_run(produce, &run));
+    return known;
+}
+
+static void look_before(struct esk_produce *produce) {
+    struct looks *looks = ESK_CONTAINER(produce, struct looks, produce);
+    unsigned known = look(produce, looks->first_offset);
+    assert_int_equal(looks->done, 0);
+    assert_true(known == 0x12 || known == 0x2d); /* of one shard */
+    looks->advanced++;
+}
+
+static void look_at_the_end(struct esk_produce *produce, enum esk_err err) {
+    struct looks *looks = ESK_CONTAINER(produce, struct looks, produce);
+    assert_int_equal(err, ESK_OK);
+    assert_int_equal(look(produce, looks->first_offset), 0x3f);
+    esk_produce_end(produce);
+    looks->done++;
+}
+
+/* Everything but one worker. */
+static void run_without(struct world *world, unsigned held) {
+    bool ran = true;
+    while (ran) {
+        ran = run_one(&world->loop);
+        for (unsigned i = 0; i < world->worker_count; i++) {
+            ran |= i != held && run_one(&world->workers[i]);
+        }
+    }
+}
+
+static void a_produce_tells_of_the_parts_that_are_back(void **state) {
+    struct scene *scene = *state;
+    unsigned slow = 0;
+    start(scene);
+    assert_int_equal(create(scene, "log", 3), ESK_OK);
+    for (unsigned held = 0; held < scene->world->worker_count; held++) {
+        struct looks looks = {.produce = {.topic = esk_slice_text("log"), .done = look_at_the_end},
+                              .first_offset = 2 * held};
+        looks.produce.advanced = look_before;
+        assert_int_equal(esk_produce_open(shard(scene, 0), &looks.produce, 0, 0), ESK_OK);
+        for (int i = 0; i < 6; i++) {
+            assert_int_equal(put(&looks.produce, i % 3), ESK_OK);
+        }
+        assert_int_equal(esk_produce_seal(&looks.produce), ESK_OK);
+        esk_broker_produce(shard(scene, 0), &looks.produce);
+        assert_int_equal(looks.advanced, 0);
+        run_without(scene->world, held);
+        assert_int_equal(looks.advanced, 1);
+        slow += looks.done == 0; /* that worker writes one of the journals */
+        run_all(scene->world);
+        assert_int_equal(looks.advanced, 1);
+        assert_int_equal(looks.done, 1);
+    }
+    assert_int_equal(slow, 2);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
@@ -345,6 +425,7 @@ int main(void) {
         TEST(a_stop_answers_the_changes_that_it_overtakes),
         TEST(a_folder_whose_identity_is_lost_is_not_begun_anew),
         TEST(a_produce_that_is_ended_leaves_nothing_behind),
+        TEST(a_produce_tells_of_the_parts_that_are_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

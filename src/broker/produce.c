@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Produce: once one batch per partition is built (produce_prepare.c), hand each to the shard that
- * owns the partition, answer when all are in.
+ * owns the partition, answer when all are in; who asks may look at those that are in before.
  *
  * Invariants: nothing is written unless every record passed; records of one request for one
  * partition keep their order and share one batch; small requests go out in the order of the calls,
@@ -63,9 +63,14 @@ bool esk_produce_next_run(struct esk_produce *produce, struct esk_produce_run *r
     while (end < job->record_count && job->places[end] == place) {
         end++;
     }
-    *run = (struct esk_produce_run){
-        .partition = part->partition, .count = end - first, .offset = part->next, .err = part->err};
-    part->next += run->count;
+    *run = (struct esk_produce_run){.partition = part->partition, .count = end - first};
+    if (part->is_back) {
+        run->offset = part->next;
+        run->err = part->err;
+        part->next += run->count;
+    } else {
+        run->is_out = true;
+    }
     job->told_count = end;
     return true;
 }
@@ -83,14 +88,23 @@ static void tell(struct esk_produce *produce) {
     }
 }
 
+/* The next run is the first one again. What the owner of a part that is out writes is not read. */
+static void tell_anew(struct eski_produce_job *job) {
+    job->told_count = 0;
+    for (uint32_t i = 0; i < job->part_count; i++) {
+        struct eski_produce_part *part = &job->parts[i];
+        part->next = part->is_back && job->sequenced == NULL ? part->submit.base_offset : 0;
+    }
+}
+
 static void answer(struct eski_produce_job *job) {
     struct esk_produce *produce = job->produce;
     enum esk_err err = ESK_OK;
     uint64_t accepted_bytes = 0;
     bool in_part = false;
+    tell_anew(job);
     for (uint32_t i = 0; i < job->part_count; i++) {
-        struct eski_produce_part *part = &job->parts[i];
-        part->next = job->sequenced != NULL ? 0 : part->submit.base_offset;
+        const struct eski_produce_part *part = &job->parts[i];
         accepted_bytes += part->err == ESK_OK ? part->bytes : 0;
         in_part |= part->err == ESK_OK;
         err = err == ESK_OK ? part->err : err;
@@ -105,10 +119,36 @@ static void answer(struct eski_produce_job *job) {
 
 /* --- the way there and back --- */
 
-static void part_back(struct esk_mail *mail) {
-    struct eski_produce_job *job = ESK_CONTAINER(mail, struct eski_produce_part, mail)->job;
-    if (--job->waiting == 0) {
+/* Parts came back, perhaps the last one meanwhile. */
+static void show(struct esk_mail *mail) {
+    struct eski_produce_job *job = ESK_CONTAINER(mail, struct eski_produce_job, show);
+    job->is_show_posted = false;
+    if (job->waiting == 0) {
         answer(job);
+        return;
+    }
+    job->shown_waiting = job->waiting;
+    tell_anew(job);
+    job->produce->advanced(job->produce);
+}
+
+/* Each look goes over all records, so one is worth it when a quarter of the parts that were out at
+ * the last are back: of 1,000 parts, 24 looks at most. Behind the mails that have come, since
+ * parts that were committed together come together. */
+static void part_back(struct esk_mail *mail) {
+    struct eski_produce_part *part = ESK_CONTAINER(mail, struct eski_produce_part, mail);
+    struct eski_produce_job *job = part->job;
+    part->is_back = true;
+    job->waiting--;
+    if (job->is_show_posted) {
+        return;
+    }
+    if (job->waiting == 0) {
+        answer(job);
+    } else if (job->produce->advanced != NULL && job->sequenced == NULL &&
+               job->waiting <= job->shown_waiting - job->shown_waiting / 4) {
+        job->is_show_posted = true;
+        eski_post(job->home, &job->show, show);
     }
 }
 
@@ -146,6 +186,7 @@ static void send(struct eski_produce_job *job) {
         return;
     }
     job->waiting = job->part_count;
+    job->shown_waiting = job->part_count;
     for (uint32_t i = 0; i < job->part_count; i++) {
         struct eski_produce_part *part = &job->parts[i];
         if (part->owner == job->home) {

@@ -52,6 +52,10 @@ struct esk_produce {
     struct esk_produce_record *records; /* or NULL: they were put */
     uint32_t record_count;              /* set by esk_produce_seal when they were put */
     void (*done)(struct esk_produce *produce, enum esk_err err);
+    /* Or NULL. Runs where done does, before it, when a good part of the partitions' batches is back
+     * and some are not: esk_produce_next_run tells where records went, from the first on each time.
+     * Not with a producer_id. */
+    void (*advanced)(struct esk_produce *produce);
     struct esk_error error; /* out; names the record and field where there is one */
     uint32_t retry_after_s; /* out, with ESK_ERR_THROTTLED */
     void *internal;
@@ -82,10 +86,11 @@ struct esk_produce_run {
     uint32_t count;
     uint64_t offset; /* of the first; duplicates': of the originals */
     bool duplicate;
-    enum esk_err err; /* of those that were not written: after done with an error */
+    enum esk_err err; /* of those that were not written: after done with an error, or in advanced */
+    bool is_out;      /* in advanced: whether and where they were written is not known yet */
 };
-/* After done: where the next records went, in the order in which they were put. false: that was
- * all, or nothing was written. Not of a request with a producer_id that failed. */
+/* In advanced and after done: where the next records went, in the order in which they were put.
+ * false: that was all, or nothing was written. Not of a request with a producer_id that failed. */
 bool esk_produce_next_run(struct esk_produce *produce, struct esk_produce_run *run);
 /* The text of a run's error; in_part: others of the records that it answers for were written. */
 void esk_produce_explain(enum esk_err err, bool in_part, struct esk_error *error);

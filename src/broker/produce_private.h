@@ -23,7 +23,8 @@ struct eski_produce_part {
     struct esk_submit submit;
     struct eski_sequenced_part *sequenced; /* NULL without a producer_id */
     uint64_t next;                         /* while the answer is read: offset, or item */
-    enum esk_err err;
+    enum esk_err err;                      /* the owner's, as submit is, until it is back */
+    bool is_back;                          /* home's: written, or failed */
 };
 
 struct eski_produce_job {
@@ -53,6 +54,9 @@ struct eski_produce_job {
     int64_t *sequences; /* by record; NULL without a producer_id */
     uint32_t sequence_capacity;
     uint32_t waiting;                 /* parts that are being written */
+    uint32_t shown_waiting;           /* the same when `advanced` ran last; all at the start */
+    struct esk_mail show;             /* to oneself: runs it, or the end */
+    bool is_show_posted;              /* `show` is on its way */
     uint32_t told_count;              /* records that the answer has told of */
     struct eski_sequenced *sequenced; /* with a producer_id, when sealed; else NULL */
 };

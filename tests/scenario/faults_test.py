@@ -9,7 +9,8 @@ import time
 import pytest
 
 from harness.broker import BrokerFailed, esker_binary
-from harness.es01 import PRODUCE, Es01Client, Es01Error, frame, produce_payload, record
+from harness.es01 import (PRODUCE, PRODUCED, Es01Client, Es01Error, frame, produce_payload,
+                          record)
 
 VERSION = subprocess.run([esker_binary(), "--version"], capture_output=True, text=True, check=True)
 pytestmark = pytest.mark.skipif("test hooks" not in VERSION.stdout,
@@ -179,3 +180,30 @@ def test_what_a_full_disk_refuses_costs_no_quota(make_broker, data_root):
         until_refused(pool, produce, range(4))
         assert [produce("x" * 900, limited).status for _ in range(4)] == [507] * 4
         full.unlink()
+
+
+def test_a_slow_journal_holds_up_only_the_frames_with_records_in_it(make_broker, data_root):
+    slow = data_root / "slow"
+    broker = make_broker("--bind-binary", "127.0.0.1:0", "--shards", "2", environment={
+        "ESKER_FAULTS": f"write:@{slow}:stall:*/journal/*-1/*"})
+    broker.client().create_topic("t", partitions=2)
+    frames = b"".join(
+        frame(request_id, PRODUCE, produce_payload("t", [record("v", partition=partition)
+                                                         for partition in partitions]))
+        for request_id, partitions in [(10, (0,)), (11, (1,)), (12, (0, 1))])
+    with Es01Client(broker.door("binary")) as client, Es01Client(broker.door("binary")) as gone:
+        slow.touch()
+        for sender in (client, gone):
+            sender.send(frames)  # at once: they are merged
+            first, opcode, payload = sender.read_frame()
+            assert (first, opcode) in [(10, PRODUCED), (11, PRODUCED)] and len(payload) == 4 + 13
+            assert sender.ping(b"x") == b"x"
+            assert not sender.answers, "only one journal is written"
+        gone.close()
+        slow.unlink()
+        for request_id, count in [(21 - first, 1), (12, 2)]:
+            assert len(client.finish_produce(request_id)) == count
+        client.produce("t", record("last", partition=0), record("last", partition=1))
+        for partition in (0, 1):
+            assert client.values("t", partition) == [b"v"] * 4 + [b"last"]
+    assert broker.stop() == 0

@@ -59,6 +59,38 @@ struct produce {
     uint8_t *values[BM_RECORDS];
 };
 
+/* Where the answer says that a record is; false: it can't be there. */
+static bool placed(struct produce *own, uint32_t i, uint32_t partition, uint64_t offset) {
+    struct bm_record *record = &own->request->records[i];
+    if (partition >= own->request->topic->partitions ||
+        (record->offset >= 0 &&
+         (record->offset != (int64_t)offset || record->partition != (int32_t)partition))) {
+        sim_run_fail(own->client->bs->run, "request %" PRIu64 ".%u: answered %u/%" PRIu64,
+                     own->request->id, i, partition, offset);
+        return false;
+    }
+    record->partition = (int32_t)partition;
+    record->offset = (int64_t)offset;
+    return true;
+}
+
+/* What is told before all is known is as good as an answer. */
+static void advanced(struct esk_produce *base) {
+    struct produce *own = ESK_CONTAINER(base, struct produce, produce);
+    struct esk_produce_run run;
+    uint32_t i = 0;
+    while (esk_produce_next_run(base, &run)) {
+        for (uint32_t j = 0; j < run.count; j++, i++) {
+            if (run.err == ESK_OK && !run.is_out && placed(own, i, run.partition, run.offset + j) &&
+                !own->request->topic->deleted) {
+                bm_answered_record(&own->client->bs->model, own->request, i);
+            }
+        }
+    }
+    sim_trace(&own->client->bs->run->world, "produced in part", own->request->topic->name,
+              own->request->id, i);
+}
+
 static void produced(struct esk_produce *base, enum esk_err err) {
     struct produce *own = ESK_CONTAINER(base, struct produce, produce);
     struct bs *bs = own->client->bs;
@@ -68,19 +100,13 @@ static void produced(struct esk_produce *base, enum esk_err err) {
         refused(own->client, "produce", topic, err, &base->error);
     } else {
         for (uint32_t i = 0; i < own->request->count; i++) {
-            struct bm_record *record = &own->request->records[i];
             const struct esk_produce_record *answer = &own->records[i];
-            if (answer->written_partition >= topic->partitions || answer->duplicate ||
-                (record->offset >= 0 &&
-                 (record->offset != (int64_t)answer->written_offset ||
-                  record->partition != (int32_t)answer->written_partition))) {
-                sim_run_fail(bs->run, "request %" PRIu64 ".%u: answered %u/%" PRIu64,
-                             own->request->id, i, answer->written_partition,
-                             answer->written_offset);
+            if (answer->duplicate) {
+                sim_run_fail(bs->run, "request %" PRIu64 ".%u: a duplicate", own->request->id, i);
+            }
+            if (!placed(own, i, answer->written_partition, answer->written_offset)) {
                 return;
             }
-            record->partition = (int32_t)answer->written_partition;
-            record->offset = (int64_t)answer->written_offset;
         }
         sim_trace(&bs->run->world, "produced", topic->name, own->request->id,
                   own->records[0].written_offset);
@@ -133,7 +159,8 @@ static void do_produce(struct bc_client *client) {
     own->produce = (struct esk_produce){.topic = name_of(topic),
                                         .records = own->records,
                                         .record_count = own->request->count,
-                                        .done = produced};
+                                        .done = produced,
+                                        .advanced = advanced};
     begin(client);
     sim_trace(&bs->run->world, "produce", topic->name, own->request->id, own->request->count);
     esk_broker_produce(client->shard, &own->produce);

@@ -125,26 +125,6 @@ void eski_es01_answers_write(struct eski_es01_client *client) {
 
 /* --- answers without a request --- */
 
-static uint8_t *begin(struct eski_es01_client *client, uint32_t id, uint8_t opcode, size_t size) {
-    uint8_t *out = esk_connection_reserve(client->connection, ESK_ES01_FRAME_HEAD_BYTES + size);
-    esk_es01_frame_write(out, size, id, (uint8_t)(opcode | 0x80));
-    return out + ESK_ES01_FRAME_HEAD_BYTES;
-}
-
-uint8_t *eski_es01_answer_begin(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
-                                size_t size) {
-    bool is_direct = !client->is_closed && !client->gzip && size <= DIRECT_BYTES_MAX &&
-                     esk_list_empty(&client->answers);
-    return is_direct ? begin(client, id, opcode, size) : NULL;
-}
-
-void eski_es01_answer_end(struct eski_es01_client *client, uint8_t opcode, size_t size,
-                          uint64_t started_ns) {
-    esk_connection_commit(client->connection, ESK_ES01_FRAME_HEAD_BYTES + size);
-    eski_es01_count(client->shard, opcode, false, started_ns);
-    eski_es01_client_wake(client);
-}
-
 void eski_es01_answer(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
                       struct esk_slice payload, bool is_packed, uint64_t started_ns) {
     if (client->is_closed) {
@@ -160,11 +140,15 @@ void eski_es01_answer(struct eski_es01_client *client, uint32_t id, uint8_t opco
         eski_es01_respond_text(request, true);
         return;
     }
-    uint8_t *out = begin(client, id, opcode, payload.size);
+    size_t size = ESK_ES01_FRAME_HEAD_BYTES + payload.size;
+    uint8_t *out = esk_connection_reserve(client->connection, size);
+    esk_es01_frame_write(out, payload.size, id, (uint8_t)(opcode | 0x80));
     if (payload.size) {
-        memcpy(out, payload.data, payload.size);
+        memcpy(out + ESK_ES01_FRAME_HEAD_BYTES, payload.data, payload.size);
     }
-    eski_es01_answer_end(client, opcode, payload.size, started_ns);
+    esk_connection_commit(client->connection, size);
+    eski_es01_count(client->shard, opcode, false, started_ns);
+    eski_es01_client_wake(client);
 }
 
 /* What the client may see; internal errors keep their text for the log, the client gets an id. */

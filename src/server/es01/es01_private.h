@@ -132,12 +132,6 @@ void eski_es01_consume_waiting(struct eski_es01_client *client);
  * is_packed: the payload goes out as it is, also to a client that talks gzip. */
 void eski_es01_answer(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
                       struct esk_slice payload, bool is_packed, uint64_t started_ns);
-/* Where the payload of a small answer may be written, all of it before the _end; NULL: it has to go
- * by eski_es01_answer. */
-uint8_t *eski_es01_answer_begin(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
-                                size_t size);
-void eski_es01_answer_end(struct eski_es01_client *client, uint8_t opcode, size_t size,
-                          uint64_t started_ns);
 void eski_es01_answer_error(struct eski_es01_client *client, uint32_t id, uint8_t opcode,
                             enum esk_err err, const char *text);
 /* The answer of a request: kind and answer_bytes are set. It is gone, sooner or later. */

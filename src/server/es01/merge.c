@@ -2,7 +2,9 @@
 /* Merges: small produces to one topic that come to a shard within one turn of its loop become one
  * produce of the broker, whoever sent them, so that they share what a produce costs. Each frame is
  * checked first, so that none fails for another's sake; what can't be known here (a full disk, a
- * topic deleted meanwhile) fails the frames with records in the partitions that it concerns.
+ * topic deleted meanwhile) fails the frames with records in the partitions that it concerns. A
+ * frame is answered when the partitions that it has records in are done, so that its client need
+ * not wait for the slowest of all journals.
  *
  * A merge is open until it is full, until a produce that is not merged needs to be behind it, or
  * until the turn's mails run. */
@@ -57,72 +59,77 @@ static void give(struct eski_es01_merge *merge) {
 
 /* --- out --- */
 
-/* The answer to one frame: the next record_count results, of which *run are left over. */
-static void answer(struct eski_es01_merge *merge, const struct eski_es01_merged *frame,
-                   struct esk_produce_run *run) {
-    struct eski_es01_client *client = frame->client;
-    size_t size = 4 + (size_t)frame->record_count * ESK_ES01_RESULT_BYTES;
-    uint8_t *many = NULL;
-    uint8_t *payload = eski_es01_answer_begin(client, frame->id, ESK_ES01_PRODUCE, size);
-    bool is_begun = payload != NULL;
-    if (!is_begun) {
-        payload = many = esk_alloc(size);
-    }
-    esk_store_u32(payload, frame->record_count);
-    uint8_t *end = eski_es01_results_write(&merge->produce, run, payload + 4, payload + size);
-    ESK_ASSERT(end == payload + size);
-    if (is_begun) {
-        eski_es01_answer_end(client, ESK_ES01_PRODUCE, size, frame->started_ns);
-    } else {
-        eski_es01_answer(client, frame->id, ESK_ES01_PRODUCE, esk_slice(payload, size), false,
-                         frame->started_ns);
-        free(many);
-    }
-}
-
-/* Some partition's records were not written. A frame fails only if some of its own were not. */
-static void answer_in_part(struct eski_es01_merge *merge, const struct eski_es01_merged *frame,
-                           struct esk_produce_run *run) {
-    size_t size = 4 + (size_t)frame->record_count * ESK_ES01_RESULT_BYTES;
-    uint8_t *payload = esk_alloc(size);
-    uint8_t *at = payload + 4;
-    enum esk_err err = ESK_OK;
-    esk_store_u32(payload, frame->record_count);
-    for (uint32_t i = 0; i < frame->record_count; i++, run->count--, run->offset++) {
+/* The next record_count results, of which *run are left over, as a payload in the shard's scratch.
+ * *err: why some of the records were not written; they are left out. false: something is not known
+ * yet. */
+static bool read_results(struct eski_es01_merge *merge, uint32_t record_count,
+                         struct esk_produce_run *run, struct esk_slice *payload,
+                         enum esk_err *err) {
+    struct esk_buffer *scratch = &merge->shard->encoded;
+    bool is_known = true;
+    *err = ESK_OK;
+    scratch->size = 0;
+    uint8_t *start = esk_buffer_grow(scratch, 4 + (size_t)record_count * ESK_ES01_RESULT_BYTES);
+    uint8_t *at = start + 4;
+    esk_store_u32(start, record_count);
+    for (uint32_t i = 0; i < record_count; i++, run->count--, run->offset++) {
         bool found = run->count > 0 || esk_produce_next_run(&merge->produce, run);
         ESK_ASSERT(found);
+        is_known &= !run->is_out;
         if (run->err != ESK_OK) {
-            err = run->err;
+            *err = run->err;
             continue;
         }
         const struct esk_es01_result result = {run->partition, run->offset, run->duplicate};
         at = esk_es01_result_write(at, &result);
     }
-    if (err == ESK_OK) {
-        eski_es01_answer(frame->client, frame->id, ESK_ES01_PRODUCE, esk_slice(payload, size),
-                         false, frame->started_ns);
-    } else {
-        struct esk_error error;
-        esk_produce_explain(err, at > payload + 4, &error);
-        eski_es01_answer_error(frame->client, frame->id, ESK_ES01_PRODUCE, err, error.text);
+    *payload = esk_slice(start, (size_t)(at - start));
+    return is_known;
+}
+
+/* Answers the frames whose results are known and which were not answered before, from the first
+ * record on, of which *run may have been read. A frame fails only if some of its own records were
+ * not written. */
+static void answer(struct eski_es01_merge *merge, struct esk_produce_run *run) {
+    for (uint32_t i = 0; i < merge->frame_count; i++) {
+        struct eski_es01_merged *frame = &merge->frames[i];
+        struct esk_slice payload;
+        enum esk_err err;
+        bool is_known = read_results(merge, frame->record_count, run, &payload, &err);
+        struct eski_es01_client *client = frame->client;
+        if (!is_known || client == NULL) {
+            continue;
+        }
+        if (err == ESK_OK) {
+            eski_es01_answer(client, frame->id, ESK_ES01_PRODUCE, payload, false,
+                             frame->started_ns);
+        } else {
+            struct esk_error error;
+            esk_produce_explain(err, payload.size > 4, &error);
+            eski_es01_answer_error(client, frame->id, ESK_ES01_PRODUCE, err, error.text);
+        }
+        frame->client = NULL;
+        eski_es01_client_done(client);
     }
-    free(payload);
+}
+
+static void advanced(struct esk_produce *produce) {
+    struct esk_produce_run run = {0};
+    answer(ESK_CONTAINER(produce, struct eski_es01_merge, produce), &run);
 }
 
 static void merged(struct esk_produce *produce, enum esk_err err) {
     struct eski_es01_merge *merge = ESK_CONTAINER(produce, struct eski_es01_merge, produce);
     struct esk_produce_run run = {0};
-    bool is_sent = err == ESK_OK || esk_produce_next_run(produce, &run);
-    for (uint32_t i = 0; i < merge->frame_count; i++) {
+    if (esk_produce_next_run(produce, &run)) {
+        answer(merge, &run);
+        give(merge);
+        return;
+    }
+    for (uint32_t i = 0; i < merge->frame_count; i++) { /* nothing was sent */
         const struct eski_es01_merged *frame = &merge->frames[i];
-        if (err == ESK_OK) {
-            answer(merge, frame, &run);
-        } else if (is_sent) {
-            answer_in_part(merge, frame, &run);
-        } else {
-            eski_es01_answer_error(frame->client, frame->id, ESK_ES01_PRODUCE, err,
-                                   produce->error.text);
-        }
+        eski_es01_answer_error(frame->client, frame->id, ESK_ES01_PRODUCE, err,
+                               produce->error.text);
         eski_es01_client_done(frame->client);
     }
     give(merge);
@@ -139,6 +146,7 @@ static void flush(struct eski_es01_merge *merge) {
     uint32_t less = shard->merged_bytes - shard->merged_bytes / 8;
     shard->merged_bytes = less > merge->data_bytes ? less : merge->data_bytes;
     merge->produce.done = merged;
+    merge->produce.advanced = advanced;
     enum esk_err err = esk_produce_seal(&merge->produce);
     ESK_ASSERT(err == ESK_OK); /* without a producer */
     esk_broker_produce(shard->broker, &merge->produce);

@@ -120,7 +120,7 @@ struct eski_es01_merge {
     uint32_t frame_count;
     uint32_t frame_capacity;
     struct eski_es01_merged {
-        struct eski_es01_client *client;
+        struct eski_es01_client *client; /* NULL: it is answered */
         uint32_t id;
         uint32_t record_count;
         uint64_t started_ns;
