@@ -7,11 +7,11 @@
 
 #include <stdatomic.h>
 
-#define ESKI_FRAMES_MAX 16               /* built and not yet written in order */
-#define ESKI_COPIES_MAX 24               /* large payloads of a frame, copied by its flusher */
-#define ESKI_COPY_BYTES_MIN (64u << 10)  /* from here on the flusher copies, not the loop */
-#define ESKI_BEGIN_BYTES_MAX (64u << 10) /* frames that the loop writes: 10 us of CPU at most */
-#define ESKI_CARRY_BYTES (64u << 10)     /* states carried in one frame: some 450, 30 us */
+#define ESKI_FRAMES_MAX 16                /* built and not yet written in order */
+#define ESKI_COPIES_MAX 24                /* large payloads of a frame, copied by its flusher */
+#define ESKI_COPY_BYTES_MIN (64u << 10)   /* from here on the flusher copies, not the loop */
+#define ESKI_BEGIN_BYTES_MAX (128u << 10) /* frames that the loop writes: 20 us of CPU at most */
+#define ESKI_CARRY_BYTES (64u << 10)      /* states carried in one frame: some 450, 30 us */
 
 /* A frame that is built and not yet written in order. */
 struct eski_frame {
