@@ -57,6 +57,10 @@ static void job_back(struct esk_mail *mail) {
 static void read_done(struct esk_read *read, enum esk_err err) {
     struct job *job = ESK_CONTAINER(read, struct job, read);
     job->err = err;
+    if (read->away) { /* it is at home, and read_done the owner's */
+        job_back(&job->mail);
+        return;
+    }
     job->read_done = true;
     if (err != ESK_OK) {
         esk_read_release(read);
@@ -140,6 +144,7 @@ void esk_broker_consume(struct esk_broker_shard *shard, struct esk_consume *cons
     job->read.bytes_max = consume->bytes_max;
     job->read.records_max = consume->records_max;
     job->read.wait_ms = consume->wait_ms;
+    job->read.reader = shard->log;
     eski_post(job->owner, &job->mail, job_run);
 }
 

@@ -70,7 +70,9 @@ static enum esk_err take_batch(struct eski_fetch *fetch, uint64_t at, uint64_t g
         }
         fetch->to = at + whole;
         fetch->next_offset = end;
-        fetch->records += records_from(&header, fetch->offset);
+        uint64_t records = records_from(&header, fetch->offset);
+        fetch->records += records;
+        fetch->content += eski_read_content(whole, (uint64_t)header.record_count, records);
     }
     *size = whole;
     return ESK_OK;
@@ -135,6 +137,15 @@ enum esk_err eski_fetch_bytes(struct eski_fetch *fetch, unsigned flags) {
             return damaged(fetch, before, "the file ends within a batch");
         }
     }
+}
+
+bool eski_fetch_pass(struct eski_fetch *fetch) {
+    fetch->position += fetch->to;
+    fetch->offset = fetch->next_offset;
+    fetch->from = fetch->to = fetch->records = fetch->content = 0;
+    esk_block_release(fetch->block);
+    fetch->block = NULL;
+    return fetch->position < fetch->bytes_end;
 }
 
 /* Built from the batches while the segment is open, or when compaction has just put the index of

@@ -88,16 +88,20 @@ struct esk_read_part {
 
 #define ESK_READ_PARTS_MAX 16384 /* then the read ends early; the reader asks again */
 
-/* What a record costs in a batch beyond its key and value, at most, headers aside: a batch of its
- * own (61 bytes) and seven varints. Bytes beyond this count towards bytes_max. */
-#define ESK_READ_OVERHEAD_BYTES 97
+/* What a record costs in a batch beyond its key and value, at most, headers aside: seven varints.
+ * Bytes beyond this, and beyond the batches' heads, count towards bytes_max. */
+#define ESK_READ_OVERHEAD_BYTES 36
 
 struct esk_read {
     uint64_t offset;
     uint64_t bytes_max;   /* of keys and values: stops behind the batch that surely reaches it */
     uint32_t records_max; /* likewise */
     uint32_t wait_ms;     /* at the end of the log: done when there is a record, or then */
-    void (*done)(struct esk_read *read, enum esk_err err); /* in the loop, once; may be at once */
+    /* Whose loop copies what it can from the page cache, when it is much, so that it is in the
+     * cache of the processor that sends it; NULL: the partition's. */
+    struct esk_shard *reader;
+    /* Once, in the partition's loop, which may be at once, or in the reader's (`away`). */
+    void (*done)(struct esk_read *read, enum esk_err err);
     struct esk_read_part *parts; /* out; may be taken over (free()) together with the references */
     uint32_t part_count;
     uint32_t part_capacity;
@@ -105,18 +109,21 @@ struct esk_read {
     uint64_t start_offset;
     uint64_t high_watermark;
     struct esk_error error;
+    bool away; /* out: it is in the reader's loop, which is not the partition's */
     /* internal */
     struct esk_partition *partition;
+    struct eski_fetch *fetch; /* while a loop copies from the page cache; else NULL */
     struct esk_link link;
     struct esk_timer timer;
     struct esk_mail mail;
     uint64_t bytes;
     uint64_t records;
+    uint64_t content;
     bool waiting;
 };
 
 void esk_partition_read(struct esk_partition *partition, struct esk_read *read);
-/* Ends the wait of a read that has not called done yet. */
+/* Ends the wait of a read that has not called done yet, or not in this loop. */
 void esk_partition_read_cancel(struct esk_read *read);
 void esk_read_release(struct esk_read *read); /* its parts and their array; any thread */
 

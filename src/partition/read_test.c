@@ -5,22 +5,48 @@
 
 #define RECORDS 100
 
+static size_t value_bytes;
+
 /* Most of the records in segment files, the rest in the tail. */
-static int setup(void **state) {
-    struct world *world = world_create(false);
-    *state = world;
+static int setup_records(struct world *world, size_t size) {
+    value_bytes = size;
     assert_int_equal(world_start(world), ESK_OK);
     for (uint64_t number = 0; number < RECORDS; number++) {
-        assert_int_equal(write_number(world, 0, number, 400), ESK_OK);
+        assert_int_equal(write_number(world, 0, number, value_bytes), ESK_OK);
     }
     assert_true(world->partitions[0]->moved_offset > 20);
     assert_true(world->partitions[0]->moved_offset < RECORDS);
     return 0;
 }
 
+static int setup(void **state) {
+    *state = world_create(false);
+    return setup_records(*state, 400);
+}
+
+/* Of another shard, of which only what a reader needs is there. */
+static struct esk_shard reader;
+
+/* In segments that are worth a mail. */
+static int setup_away(void **state) {
+    struct world *world = world_create(false);
+    *state = world;
+    world->segment_bytes = 128u << 10;
+    setup_records(world, 2000);
+    struct executor *executor = (struct executor *)world_worker_create(NULL, "reader", 1);
+    reader = (struct esk_shard){.loop = &executor->loop};
+    esk_list_init(&reader.reads);
+    world->reader = &reader;
+    return 0;
+}
+
 static int teardown(void **state) {
     world_destroy(*state);
     return 0;
+}
+
+static void removed(struct esk_partition_removal *removal) {
+    removal->count = 0;
 }
 
 static void expect_read(struct world *world, uint64_t offset, uint64_t bytes_max, size_t least) {
@@ -46,10 +72,73 @@ static void every_offset_reads_warm_and_cold_alone_and_with_the_rest(void **stat
         world->storage.disk.cold = cold;
         for (uint64_t offset = 0; offset < RECORDS; offset++) {
             expect_read(world, offset, 1, 1);
-            expect_read(world, offset, 2000, offset + 5 <= RECORDS ? 5 : RECORDS - offset);
+            expect_read(world, offset, 5 * value_bytes,
+                        offset + 5 <= RECORDS ? 5 : RECORDS - offset);
             expect_read(world, offset, UINT64_MAX, RECORDS - offset);
         }
     }
+    assert_int_equal(world->shard->reads_away, 0);
+}
+
+static void what_the_cache_has_is_copied_and_told_in_the_readers_loop(void **state) {
+    struct world *world = *state;
+    struct reading reading;
+    expect_read(world, 3, 1, 1); /* opens the file */
+    world->shard->read_bytes = 0;
+    read_begin(world, 0, &reading, 3, 80000, 0);
+    assert_int_equal(reading.done, 0);
+    assert_false(run_one(&world->loop));
+    while (run_one((struct executor *)reader.loop)) {
+    }
+    assert_int_equal(reading.done, 1);
+    assert_true(reading.read.away);
+    assert_int_equal(reading.read.high_watermark, RECORDS);
+    assert_int_equal(world->shard->read_bytes, 0);
+    assert_true(reader.read_bytes > 0);
+    uint64_t before = world->partitions[0]->records_out;
+    run_all(world); /* the partition hears of it */
+    assert_int_equal(world->partitions[0]->records_out, before + reading.read.records);
+    esk_read_release(&reading.read);
+
+    read_begin(world, 0, &reading, 3, UINT64_MAX, 0); /* up to the tail: it comes back */
+    run_all(world);
+    assert_int_equal(reading.done, 1);
+    assert_false(reading.read.away);
+    assert_int_equal(reading.read.next_offset, RECORDS);
+    esk_read_release(&reading.read);
+}
+
+/* It ends well with what it found, however much of that is gone when the partition hears of it. */
+static void a_partition_and_its_shard_may_end_while_a_read_is_away(void **state) {
+    struct world *world = *state;
+    struct reading first, second;
+    expect_read(world, 3, 1, 1); /* opens the file */
+    read_begin(world, 0, &first, 3, 80000, 0);
+    read_begin(world, 0, &second, 3, UINT64_MAX, 0);
+    uint64_t id = FIRST_GROUP;
+    struct esk_partition_removal removal = {.group_ids = &id, .count = 1, .done = removed};
+    esk_shard_remove_partitions(world->shard, &removal);
+    esk_shard_stop(world->shard, on_stopped, world);
+    struct executor *executor = (struct executor *)reader.loop;
+    struct executor held = *executor; /* its mails */
+    executor_init(executor);
+    advance(world, UINT64_C(10000000000));
+    assert_int_equal(first.done, 0);
+    assert_int_equal(second.done, 0);
+    assert_int_equal(world->stopped, 0);
+    *executor = held;
+    while (run_one(executor)) {
+    }
+    assert_int_equal(first.done, 1);
+    assert_int_equal(first.err, ESK_OK);
+    advance(world, UINT64_C(1000000000));
+    assert_int_equal(world->stopped, 1);
+    assert_int_equal(second.done, 1);
+    assert_int_equal(second.err, ESK_OK);
+    esk_read_release(&first.read);
+    esk_read_release(&second.read);
+    esk_shard_destroy(world->shard);
+    world->shard = NULL;
 }
 
 static void after_a_restart_files_and_indexes_are_opened_by_need(void **state) {
@@ -75,7 +164,7 @@ static void reads_for_which_a_turn_has_no_bytes_left_go_on_in_the_next(void **st
     uint64_t numbers[RECORDS];
     for (int cold = 0; cold < 2; cold++) {
         world->storage.disk.cold = cold;
-        world->shard->read_bytes = 1u << 20;
+        world->shard->read_bytes = reader.read_bytes = 1u << 20;
         for (uint64_t i = 0; i < 3; i++) {
             read_begin(world, 0, &readings[i], 10 * i, UINT64_MAX, 0);
             assert_int_equal(readings[i].done, 0);
@@ -180,6 +269,7 @@ static void a_truncated_segment_is_an_error_not_an_end(void **state) {
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_AWAY(name) cmocka_unit_test_setup_teardown(name, setup_away, teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
@@ -190,6 +280,11 @@ int main(void) {
         TEST(waits_end_when_cancelled_and_before_a_stop),
         TEST(a_damaged_batch_is_never_served_and_what_lies_before_it_is),
         TEST(a_truncated_segment_is_an_error_not_an_end),
+        TEST_AWAY(every_offset_reads_warm_and_cold_alone_and_with_the_rest),
+        TEST_AWAY(reads_for_which_a_turn_has_no_bytes_left_go_on_in_the_next),
+        TEST_AWAY(a_damaged_batch_is_never_served_and_what_lies_before_it_is),
+        TEST_AWAY(what_the_cache_has_is_copied_and_told_in_the_readers_loop),
+        TEST_AWAY(a_partition_and_its_shard_may_end_while_a_read_is_away),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -183,7 +183,7 @@ void eski_shard_step_stop(struct esk_shard *shard) {
                    (esk_list_empty(&shard->waiting) && shard->checkpoints_out == 0 &&
                     (eski_mover_idle(shard) || shard->mover_stuck));
     if (!settled || eski_retention_runs(shard) || eski_compaction_runs(shard) || shard->moving ||
-        shard->growing || shard->removing > 0) {
+        shard->growing || shard->removing > 0 || shard->reads_away > 0) {
         eski_mover_kick(shard);
         return;
     }

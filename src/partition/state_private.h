@@ -172,6 +172,7 @@ struct esk_shard {
     struct esk_mail reads_mail;
     bool reads_posted;
     uint64_t read_bytes; /* from files by the loop, since reads_mail ran */
+    size_t reads_away;   /* with other loops */
 
     struct esk_link recent; /* segments with an open file, the oldest first */
     unsigned open_files;
