@@ -2,7 +2,7 @@
 /* What a program without a broker reaches on this machine with ES01's frames: the ceiling that the
  * ES01 door is measured against.
  *
- *   bench_es01_bare direct|sync|twice|fetch|copy ADDR:PORT FOLDER [THREADS] [RECORD_BYTES]
+ *   bench_es01_bare direct|sync|twice|fetch|copy ADDR:PORT FOLDER [THREADS]
  *
  * direct  appends the frames that arrive to a pre-written file, O_DIRECT|O_DSYNC, two writes in
  *         flight a thread, and answers each after its write
@@ -10,7 +10,8 @@
  * twice   sync, and behind it every byte once more into growing files that are written back and
  *         deleted, as segments are
  * fetch   answers each consume frame with max_bytes of records from a file, by sendfile; one frame
- *         at a time on a connection
+ *         at a time on a connection. The file has 16 partitions of 25,000 records of 1 KiB, and as
+ *         from a log each frame gets what lies at its offset
  * copy    the same, but reads the records into memory and sends them from there, as a program must
  *         that looks at what it sends
  *
@@ -40,6 +41,10 @@
 #define BEHIND_BYTES (64u << 20) /* written to the journal and not to a segment yet */
 #define SEGMENTS_KEPT 4
 #define BLOCK 4096
+#define RECORD_BYTES 1024
+#define STORED_BYTES (28 + RECORD_BYTES) /* as ES01 has a record in an answer */
+#define PARTITIONS 16
+#define PARTITION_RECORDS 25000
 #define COPY_BYTES (256u << 10) /* at once: they stay in the cache */
 #define SLOTS 2
 
@@ -47,7 +52,6 @@ enum mode { DIRECT, SYNC, TWICE, FETCH, COPY };
 
 static enum mode mode;
 static const char *folder;
-static size_t record_bytes = 1024;
 
 struct connection {
     int fd;
@@ -59,7 +63,8 @@ struct connection {
     size_t input_size, input_capacity;
     uint8_t *output;
     size_t output_size, output_sent, output_capacity;
-    size_t file_left; /* fetch, copy: of the file, behind `output` */
+    off_t file_at;    /* fetch, copy: in the file, */
+    size_t file_left; /* and bytes from there behind `output` */
 };
 
 struct answer {
@@ -280,9 +285,7 @@ static void mark(struct thread *thread, struct connection *connection) {
 
 static int records_fd = -1;
 
-static ssize_t send_records(int fd, size_t left) {
-    /* The records lie in the file as often as the largest answer needs. */
-    off_t from = (off_t)(GATHER_BYTES - left);
+static ssize_t send_records(int fd, off_t from, size_t left) {
     if (mode == FETCH) {
         return sendfile(fd, records_fd, &from, left);
     }
@@ -304,10 +307,11 @@ static bool flush(struct connection *connection) {
     }
     connection->output_size = connection->output_sent = 0;
     while (connection->file_left > 0) {
-        ssize_t sent = send_records(connection->fd, connection->file_left);
+        ssize_t sent = send_records(connection->fd, connection->file_at, connection->file_left);
         if (sent <= 0) {
             return sent < 0 && errno == EAGAIN;
         }
+        connection->file_at += sent;
         connection->file_left -= (size_t)sent;
     }
     return true;
@@ -343,20 +347,22 @@ static void produce(struct thread *thread, struct connection *connection, const 
 
 static void consume(struct thread *thread, struct connection *connection, const uint8_t *frame) {
     const uint8_t *at = frame + 9;
-    at += 2 + ((size_t)at[0] << 8 | at[1]) + 4;
+    at += 2 + ((size_t)at[0] << 8 | at[1]);
+    uint32_t partition = load_u32(at) % PARTITIONS;
+    at += 4;
     uint64_t offset = (uint64_t)load_u32(at) << 32 | load_u32(at + 4);
-    size_t each = 28 + record_bytes;
-    size_t count = load_u32(at + 12) / record_bytes;
-    size_t most = GATHER_BYTES / each;
-    count = count > most ? most : count;
+    size_t count = load_u32(at + 12) / RECORD_BYTES;
+    count = count > PARTITION_RECORDS ? PARTITION_RECORDS : count;
+    uint64_t first = offset % (PARTITION_RECORDS - count + 1); /* from its end to its start */
     uint8_t *out = reserve(connection, 29);
-    store_u32(out, (uint32_t)(25 + count * each));
+    store_u32(out, (uint32_t)(25 + count * STORED_BYTES));
     memcpy(out + 4, frame + 4, 4);
     out[8] = 0x82;
     store_u64(out + 9, offset + count);
     store_u64(out + 17, UINT64_MAX >> 1);
     store_u32(out + 25, (uint32_t)count);
-    connection->file_left = count * each;
+    connection->file_at = (off_t)((partition * (uint64_t)PARTITION_RECORDS + first) * STORED_BYTES);
+    connection->file_left = count * STORED_BYTES;
     mark(thread, connection);
 }
 
@@ -590,23 +596,27 @@ static void start_thread(struct thread *thread, int number) {
     pthread_create(&thread->self, NULL, run_thread, thread);
 }
 
-/* Records as consume answers carry them, as many as the largest answer holds. */
+/* Records as consume answers carry them, in the page cache and on the disk. */
 static void make_records(void) {
     char path[4096];
     path_of(path, sizeof(path), "records", 0, 0);
     records_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    size_t each = 28 + record_bytes;
-    uint8_t *bytes = allocate(GATHER_BYTES);
-    memset(bytes, 'x', GATHER_BYTES);
-    size_t count = GATHER_BYTES / each;
-    size_t at = GATHER_BYTES - count * each; /* answers end with the file */
-    for (size_t i = 0; i < count; i++, at += each) {
-        memset(bytes + at, 0, 28);
-        store_u64(bytes + at + 4, i);
-        store_u32(bytes + at + 20, UINT32_MAX);
-        store_u32(bytes + at + 24, (uint32_t)record_bytes);
+    size_t size = (size_t)PARTITION_RECORDS * STORED_BYTES;
+    uint8_t *bytes = allocate(size);
+    memset(bytes, 'x', size);
+    for (size_t i = 0; i < PARTITION_RECORDS; i++) {
+        uint8_t *at = bytes + i * STORED_BYTES;
+        memset(at, 0, 28);
+        store_u64(at + 4, i);
+        store_u32(at + 20, UINT32_MAX);
+        store_u32(at + 24, RECORD_BYTES);
     }
-    write_all(records_fd, bytes, GATHER_BYTES, 0);
+    for (int i = 0; i < PARTITIONS; i++) {
+        write_all(records_fd, bytes, size, (off_t)size * i);
+    }
+    if (fdatasync(records_fd) != 0) { /* so that nothing writes while it is measured */
+        die("fdatasync");
+    }
     free(bytes);
 }
 
@@ -639,11 +649,8 @@ int main(int count, char **arguments) {
         found = strcmp(arguments[1], names[i]) == 0 ? i : found;
     }
     int thread_count = count > 4 ? atoi(arguments[4]) : 2;
-    record_bytes = count > 5 ? (size_t)atol(arguments[5]) : record_bytes;
-    if (count < 4 || found < 0 || thread_count < 1 || record_bytes == 0 ||
-        record_bytes > GATHER_BYTES / 2) {
-        fputs("usage: bench_es01_bare direct|sync|twice|fetch|copy ADDR:PORT FOLDER [THREADS] "
-              "[RECORD_BYTES]\n",
+    if (count < 4 || found < 0 || thread_count < 1) {
+        fputs("usage: bench_es01_bare direct|sync|twice|fetch|copy ADDR:PORT FOLDER [THREADS]\n",
               stderr);
         return 2;
     }

@@ -10,7 +10,7 @@ SHAPE = {"topic": "pipelined", "connections": 64, "in_flight": 32, "records": 1,
 
 
 def main():
-    with Run("ES01, durable, 64 connections × 32 records of 100 B in flight") as run:
+    with Run("ES01, durable, 64 connections × 32 records of 100 B in flight", rounds=7) as run:
         broker = run.broker("--bind-binary", "127.0.0.1:0", "--retention-interval", "1s")
         broker.client().create_topic(SHAPE["topic"], 16, retention_bytes=64 << 20)
         ours, theirs = run.beside_bare(broker, "sync", "produce", **SHAPE)

@@ -17,6 +17,10 @@ target_compile_options(esk_flags INTERFACE
     $<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes -Wmissing-prototypes>)
 if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
     target_compile_options(esk_flags INTERFACE -march=x86-64-v2)
+    # gcc would copy some tens of bytes by `rep movs`, whose start costs more than the call.
+    if(CMAKE_C_COMPILER_ID STREQUAL GNU)
+        target_compile_options(esk_flags INTERFACE -mstringop-strategy=libcall)
+    endif()
 endif()
 target_compile_definitions(esk_flags INTERFACE _GNU_SOURCE _FILE_OFFSET_BITS=64
     ESK_VERSION="${PROJECT_VERSION}")

@@ -10,14 +10,16 @@
 #include <stdlib.h>
 
 #define BATCH_BYTES_MAX (15u << 20) /* one journal entry holds 16 MiB */
-#define PLACES_FIRST 16             /* records */
+#define PLACES_FIRST 256            /* records */
+#define PARTS_GROWTH 16             /* from one, which needs no memory of its own */
+#define SEQUENCES_FIRST 16          /* of records with a producer_id */
 #define SLACK_BYTES 1024            /* a batch may have so much, and a quarter, that it needs not */
 
 /* --- life --- */
 
 static struct eski_produce_part *part_add(struct eski_produce_job *job, uint32_t partition) {
     if (job->part_count == job->part_capacity) {
-        job->part_capacity *= 4;
+        job->part_capacity *= PARTS_GROWTH;
         size_t bytes = job->part_capacity * sizeof(*job->parts);
         if (job->parts == &job->first) {
             job->parts = esk_alloc(bytes);
@@ -166,7 +168,7 @@ static void keep_place(struct eski_produce_job *job) {
 
 static void keep_sequence(struct eski_produce_job *job, int64_t sequence) {
     if (job->record_count == job->sequence_capacity) {
-        job->sequence_capacity = job->sequence_capacity * 2 + PLACES_FIRST;
+        job->sequence_capacity = job->sequence_capacity * 2 + SEQUENCES_FIRST;
         job->sequences =
             esk_realloc(job->sequences, job->sequence_capacity * sizeof(*job->sequences));
     }

@@ -143,7 +143,8 @@ static void flush(struct eski_es01_merge *merge) {
         give(merge);
         return;
     }
-    uint32_t less = shard->merged_bytes - shard->merged_bytes / 8;
+    uint32_t less =
+        shard->merged_bytes - shard->merged_bytes / 64; /* growing costs more than room */
     shard->merged_bytes = less > merge->data_bytes ? less : merge->data_bytes;
     merge->produce.done = merged;
     merge->produce.advanced = advanced;

@@ -21,7 +21,7 @@
 #define ESKI_ES01_UNCLAIMED_BYTES_MAX (64 * 1024)
 /* Larger produces are written on their own: merging them would gain nothing. */
 #define ESKI_ES01_MERGED_FRAME_BYTES_MAX (16 * 1024)
-#define ESKI_ES01_MERGE_BYTES_MAX (128 * 1024)
+#define ESKI_ES01_MERGE_BYTES_MAX (256 * 1024)
 #define ESKI_ES01_MERGE_RECORDS_MAX 2048 /* answered in one turn: about 0.2 ms */
 #define ESKI_ES01_MERGES_MAX 8           /* open at once in a shard */
 /* What the loop inflates or deflates itself; more goes to the helper (about 0.1 ms each). */
