@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Consume of 1 KiB records in answers of 1 MiB from the page cache, on one connection and on 16,
-interleaved with the bare program that sends as many such bytes from a file. The goals are shares of what it
-reaches with sendfile; what it reaches when it copies them is shown, too."""
+interleaved with the bare program that sends as many such bytes from a file. The goals are shares of
+what it reaches with sendfile; what it reaches when it copies them is shown, too."""
 import sys
 
 from lib import Run, median
