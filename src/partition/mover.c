@@ -14,7 +14,7 @@
 
 #define MOVE_BYTES_MAX (16u << 20) /* one move: bounds how long another one waits: 50 ms */
 #define CHECKPOINT_FULLNESS 0.25   /* of the journal: below it nothing is urgent */
-#define URGENT_FULLNESS 0.75       /* above it checkpoints follow without a pause */
+#define URGENT_FULLNESS 0.5        /* above it checkpoints follow without a pause */
 #define CHECKPOINT_PAUSE_NS UINT64_C(20000000) /* between two at CHECKPOINT_FULLNESS: 20 ms */
 #define IDLE_NS UINT64_C(2000000000)           /* without an entry: 2 s */
 #define IDLE_PAUSE_NS UINT64_C(1000000)        /* between two checkpoints then: 1 ms */
