@@ -130,33 +130,46 @@ static enum esk_err allocate(struct esk_reserve *reserve, struct esk_file *file,
     return err;
 }
 
+/* All or nothing. */
+static enum esk_err extend(struct esk_reserve *reserve, uint64_t target, struct esk_error *error) {
+    struct esk_file *file = NULL;
+    enum esk_err err = esk_file_open(reserve->platform, reserve->path,
+                                     ESK_FILE_WRITE | ESK_FILE_CREATE, &file, error);
+    if (err == ESK_OK) {
+        err = allocate(reserve, file, target, error);
+    }
+    if (err == ESK_OK) {
+        reserve->allocated = target;
+    } else if (file) { /* a part of it helps nobody; failing here only leaves the file longer */
+        esk_file_truncate(file, reserve->allocated, NULL);
+    }
+    esk_file_close(file);
+    return err;
+}
+
 static enum esk_err grow(struct esk_reserve *reserve, uint64_t more, struct esk_error *error) {
+    uint64_t admitted = atomic_load(&reserve->admitted);
     uint64_t needed;
-    if (ESK_ADD_OVERFLOWS((uint64_t)atomic_load(&reserve->admitted), more, &needed) ||
-        needed > reserve->bytes_max) {
+    if (ESK_ADD_OVERFLOWS(admitted, more, &needed)) {
+        needed = reserve->bytes_max;
+    }
+    if (needed > reserve->bytes_max && reserve->allocated == reserve->bytes_max) {
         return esk_fail(error, ESK_ERR_AGAIN,
                         "%s: the bound of %" PRIu64 " bytes is reached: wait for writers",
                         reserve->path, reserve->bytes_max);
     }
     uint64_t target = whole_steps(reserve, needed);
     if (target > reserve->allocated) {
-        struct esk_file *file = NULL;
-        enum esk_err err = esk_file_open(reserve->platform, reserve->path,
-                                         ESK_FILE_WRITE | ESK_FILE_CREATE, &file, error);
-        if (err == ESK_OK) {
-            err = allocate(reserve, file, target, error);
+        enum esk_err err = extend(reserve, target, error);
+        uint64_t next = reserve->allocated + reserve->step_bytes;
+        if (err == ESK_ERR_NO_SPACE && next < target && next > admitted) {
+            err = extend(reserve, next, error); /* nobody is refused while that fits */
         }
         if (err != ESK_OK) {
-            if (file) { /* a part of it helps nobody; failing here only leaves the file longer */
-                esk_file_truncate(file, reserve->allocated, NULL);
-            }
-            esk_file_close(file);
             atomic_store(&reserve->limit, reserve->allocated);
             atomic_store(&reserve->refused, err == ESK_ERR_NO_SPACE); /* others end the broker */
             return err;
         }
-        esk_file_close(file);
-        reserve->allocated = target;
     }
     atomic_store(&reserve->limit, reserve->allocated);
     atomic_store(&reserve->refused, false);

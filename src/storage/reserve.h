@@ -30,10 +30,10 @@ void esk_reserve_give(struct esk_reserve *reserve, uint64_t bytes);
  * is taken, at its largest, and where growing failed lately. */
 uint64_t esk_reserve_wanted(struct esk_reserve *reserve);
 
-/* Worker: allocates so that everything admitted plus `more` has room. After ESK_ERR_NO_SPACE it may
- * be called again at any time (the partition layer does so on a timer; through
- * esk_room_grow_reserve, which empties the pool first). ESK_ERR_AGAIN: bytes_max is reached, wait
- * until writers give back. */
+/* Worker: allocates so that everything admitted plus `more` has room, as far as bytes_max lets it,
+ * or one step more where the disk has no room for all. After ESK_ERR_NO_SPACE it may be called
+ * again at any time (the partition layer does so on a timer; through esk_room_grow_reserve, which
+ * empties the pool first). ESK_ERR_AGAIN: bytes_max is reached, wait until writers give back. */
 enum esk_err esk_reserve_grow(struct esk_reserve *reserve, uint64_t more, struct esk_error *error);
 /* Worker: gives the ballast's blocks to the disk, so that writes of admitted bytes succeed. */
 enum esk_err esk_reserve_spend(struct esk_reserve *reserve, struct esk_error *error);

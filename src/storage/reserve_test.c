@@ -83,6 +83,38 @@ static void it_is_wanted_larger_before_anyone_waits(void **state) {
     esk_reserve_give(world->reserve, BOUND);
 }
 
+/* Growing ahead asks for more than anyone needs yet. */
+static void growing_ahead_gets_what_there_is(void **state) {
+    struct world *world = *state;
+    assert_int_equal(esk_reserve_grow(world->reserve, 4 * STEP, NULL), ESK_OK);
+    world->disk.capacity = 6 * STEP;
+    uint64_t taken = 2 * STEP + 1;
+    assert_int_equal(esk_reserve_take(world->reserve, taken), ESK_OK);
+    for (uint64_t size = 5 * STEP; size <= 6 * STEP; size += STEP) {
+        uint64_t ahead = esk_reserve_wanted(world->reserve);
+        assert_true(ahead > STEP);
+        assert_int_equal(esk_reserve_grow(world->reserve, ahead, NULL), ESK_OK);
+        assert_int_equal(file_size(world), size);
+        assert_int_equal(esk_reserve_take(world->reserve, STEP), ESK_OK);
+        taken += STEP;
+    }
+    assert_int_equal(esk_reserve_grow(world->reserve, esk_reserve_wanted(world->reserve), NULL),
+                     ESK_ERR_NO_SPACE);
+    assert_int_equal(esk_reserve_take(world->reserve, 6 * STEP - taken), ESK_OK);
+    esk_reserve_give(world->reserve, 6 * STEP);
+}
+
+static void takes_while_it_grows_ahead_do_not_keep_it_small(void **state) {
+    struct world *world = *state;
+    assert_int_equal(esk_reserve_grow(world->reserve, 6 * STEP, NULL), ESK_OK);
+    assert_int_equal(esk_reserve_take(world->reserve, 5 * STEP), ESK_OK);
+    uint64_t ahead = esk_reserve_wanted(world->reserve);           /* just up to the bound, */
+    assert_int_equal(esk_reserve_take(world->reserve, 1), ESK_OK); /* and now beyond it */
+    assert_int_equal(esk_reserve_grow(world->reserve, ahead, NULL), ESK_OK);
+    assert_int_equal(file_size(world), BOUND);
+    esk_reserve_give(world->reserve, 5 * STEP + 1);
+}
+
 static void a_full_disk_refuses_until_growing_works_again(void **state) {
     struct world *world = *state;
     assert_int_equal(esk_reserve_grow(world->reserve, 0, NULL), ESK_OK);
@@ -261,6 +293,9 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_step_is_admitted_before_there_is_a_file, start, stop),
         cmocka_unit_test_setup_teardown(it_grows_to_the_bound_and_no_further, start, stop),
         cmocka_unit_test_setup_teardown(it_is_wanted_larger_before_anyone_waits, start, stop),
+        cmocka_unit_test_setup_teardown(growing_ahead_gets_what_there_is, start, stop),
+        cmocka_unit_test_setup_teardown(takes_while_it_grows_ahead_do_not_keep_it_small, start,
+                                        stop),
         cmocka_unit_test_setup_teardown(a_full_disk_refuses_until_growing_works_again, start, stop),
         cmocka_unit_test_setup_teardown(nothing_is_admitted_without_a_file_once_growing_failed,
                                         start, stop),
