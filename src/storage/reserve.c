@@ -16,6 +16,7 @@
 #include <stdlib.h>
 
 #define TURN_WAIT_NS 1000000    /* a worker that waits for another's change of the file */
+#define AHEAD_STEPS 4           /* at most, of what is made before it is needed */
 #define ZEROS_BYTES (64 * 1024) /* written at once where the file system can't allocate */
 
 struct esk_reserve {
@@ -72,8 +73,8 @@ uint64_t esk_reserve_wanted(struct esk_reserve *reserve) {
     if (admitted <= limit / 2 || limit >= reserve->bytes_max || atomic_load(&reserve->refused)) {
         return 0;
     }
-    uint64_t left = reserve->bytes_max - admitted;
-    return limit < left ? limit : left;
+    uint64_t most = AHEAD_STEPS * reserve->step_bytes;
+    return (limit > admitted ? limit - admitted : 0) + (limit < most ? limit : most);
 }
 
 static void turn_begin(struct esk_reserve *reserve) {
