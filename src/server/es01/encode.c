@@ -21,10 +21,14 @@ static uint8_t *encode_text(struct eski_es01_request *request, uint8_t *at, cons
 
 /* --- results of a produce --- */
 
-uint8_t *eski_es01_results_write(struct esk_produce *produce, struct esk_produce_run *run,
-                                 uint8_t *at, const uint8_t *end) {
+static uint8_t *encode_results(struct eski_es01_request *request, uint8_t *at, const uint8_t *end) {
+    struct esk_produce_run *run = &request->run;
+    if (request->written_bytes == 0) {
+        esk_store_u32(at, request->produce.record_count);
+        at += 4;
+    }
     while (end - at >= ESK_ES01_RESULT_BYTES &&
-           (run->count > 0 || esk_produce_next_run(produce, run))) {
+           (run->count > 0 || esk_produce_next_run(&request->produce, run))) {
         size_t room = (size_t)(end - at) / ESK_ES01_RESULT_BYTES;
         uint32_t count = run->count < room ? run->count : (uint32_t)room;
         struct esk_es01_result result = {run->partition, run->offset, run->duplicate};
@@ -35,14 +39,6 @@ uint8_t *eski_es01_results_write(struct esk_produce *produce, struct esk_produce
         run->count -= count;
     }
     return at;
-}
-
-static uint8_t *encode_results(struct eski_es01_request *request, uint8_t *at, const uint8_t *end) {
-    if (request->written_bytes == 0) {
-        esk_store_u32(at, request->produce.record_count);
-        at += 4;
-    }
-    return eski_es01_results_write(&request->produce, &request->run, at, end);
 }
 
 /* --- records of a consume --- */

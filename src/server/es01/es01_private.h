@@ -152,10 +152,6 @@ void eski_es01_count(struct eski_es01_shard *shard, uint8_t opcode, bool is_erro
 /* Writes the next bytes of the answer's payload from `at` on, up to `end`; returns how far it came.
  * At least ESK_ES01_RESULT_BYTES of room. */
 uint8_t *eski_es01_encode(struct eski_es01_request *request, uint8_t *at, uint8_t *end);
-/* Writes the produce's next results, of which *run is left over from the last call; at first its
- * count is 0. Returns how far it came. */
-uint8_t *eski_es01_results_write(struct esk_produce *produce, struct esk_produce_run *run,
-                                 uint8_t *at, const uint8_t *end);
 /* The next records of an answer into the connection's output: from the block's size on what is
  * small, while large keys and values are lent. For ESKI_ES01_ANSWER_RECORDS that are not
  * compressed; nothing but this has written of its records before. */
